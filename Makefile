@@ -51,7 +51,7 @@ bench: bench-one bench-python bench-planner bench-transport bench-codec bench-se
 bench-build:
 	@tools/bootstrap bench
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
-	@$(NINJA) --target motley_cli cnn_loop planner_bench prediction_bench
+	@$(NINJA) --target motley_cli cnn_loop planner_bench prediction_bench wire_bench codec_bench server_bench
 
 bench-one: bench-build ## one local worker beside a plain libtorch loop
 	$(PYTHON) bench/one_worker.py
@@ -66,16 +66,16 @@ bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices; how we
 	$(BUILD)/bench/prediction_bench
 
 bench-transport: bench-build ## frames over loopback beside raw sockets and OpenSSL; beside Gloo's all-reduce
-	$(MOTLEY) bench wire
+	$(BUILD)/bench/wire_bench
 	$(PYTHON) bench/gloo_wire.py
 
 bench-codec: bench-build ## encoding and decoding gradients beside a memcpy; their bytes on a link (Linux, root)
-	$(MOTLEY) bench codec
+	$(BUILD)/bench/codec_bench
 	$(PYTHON) bench/lab_codecs.py
 
 bench-server: bench-build ## a step of the parameter server, its time and memory
-	$(MOTLEY) bench server
-	$(MOTLEY) bench server --parameters 124000000 --threads 2
+	$(BUILD)/bench/server_bench
+	$(BUILD)/bench/server_bench --parameters 124000000 --threads 2
 
 bench-link: bench-build ## `motley bench link` between two hosts beside iperf3 (Linux, root)
 	$(PYTHON) bench/lab_link.py

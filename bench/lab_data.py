@@ -2,22 +2,14 @@
 """A machine with an empty disk joins a script whose data are on the head alone (motley.files), on hosts of the lab (Linux, root).
 
 `idle`: the head waits for that machine before its first step, and it for all of the data; nothing else is on the link. `cable`: likewise,
-and the cable is out for three seconds in the middle. `early`: the machine computes with the samples that are there. `beside`: the head and
-another worker train; a machine comes and fetches, is killed after a while, and comes again with an empty disk; steps while it fetches are
-compared with the steps before and after (the median of the turns, and the steps of all turns together). The last one stays until it
-computes, with the samples that are there. `payback`: like `beside`, by a machine that waits for its first samples, for which the time of
-steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set,
-and the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
-`origin`: likewise, where the set is one file that the head has from an address of another machine: from the head alone, then from that
-address too, then where every tenth answer of the address is cut off in its middle. `address`: like `beside`, where the set is one file that
-the head has from an address of a fourth machine, and the machine that comes asks that address too. All hosts are one machine: so in turns
-with it a plain program fetches the same there, hashes and writes it, and what steps are slower beside that is the laboratory's.
+and the cable is out for three seconds in the middle. `beside`: the head and another worker train; a machine comes and fetches, is killed
+after a while, and comes again with an empty disk; steps while it fetches are compared with the steps before and after (the median of the
+turns, and the steps of all turns together). The last one stays until it computes.
 
-share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others` and `origin`). One JSON object a phase
-on standard output, a table on standard error.
+share = (bytes of the set * 8 / seconds of the fetch) / rate of the link. One JSON object a phase on standard output, a table on standard
+error.
 
-  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--slow 100mbit]
-                    [--phase idle|cable|early|beside|payback|others|origin|address]
+  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|beside]
 """
 
 import argparse
@@ -31,7 +23,6 @@ import time
 
 import measure
 from lab import lab, laboratory, on, ready
-from lab_address_server import PORT
 
 # The head, another worker, the machine that joins.
 ALONE = {"one": 0.9, "three": 0.9}
@@ -40,11 +31,8 @@ SHARDS = 16
 IMAGE_BYTES = 3 * 32 * 32  # as in lab_data_script.py
 TIMEOUT_S = 240
 RATES = {"gbit": 1e9, "mbit": 1e6}
-OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
-ADDRESS = BESIDE | {"four": 0.3}
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
-REST_STEPS, RESETS = 60, 10
-PLAIN = measure.ROOT / "bench/lab_plain_fetch.py"
+REST_STEPS = 60
 
 
 def arguments():
@@ -52,7 +40,6 @@ def arguments():
     parser.add_argument("--motley", default=str(measure.ROOT / "build/python-env/bin/motley"), help="the command of the Python package")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the set")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
-    parser.add_argument("--slow", default="100mbit", help="of the head's link, in phases others and origin")
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=7, help="of fetching, and of rest, in a turn")
     parser.add_argument("--batch", type=int, default=256)
@@ -143,12 +130,10 @@ def head_of(args, scratch, place, workers, steps):
                *script[1:]]
     head = Watched(on("one", command), directory, scratch.path / "home-one", PLACE=place)
 
-    def join(host, there, whole="", more=()):
-        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *more, *script]
-        return Watched(on(host, join), scratch.fresh(f"join-{host}"), scratch.fresh("home"), PLACE=there,
-                       WHOLE=whole)
+    def join(host, there):
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *script]
+        return Watched(on(host, join), scratch.fresh(f"join-{host}"), scratch.fresh("home"), PLACE=there)
 
-    head.place = place
     head.until("the head's run", lambda each: isinstance(each, dict) and each.get("event") == "run")
     return head, join
 
@@ -162,7 +147,7 @@ def is_first_share_of(host):
 
 def fetch_alone(args, scratch, place, size, rate, cable):
     head, join = head_of(args, scratch, place, 2, REST_STEPS)
-    joiner = join("three", scratch.path / "nowhere", whole="yes")
+    joiner = join("three", scratch.path / "nowhere")
     began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
     out, before = 0.0, joiner.received()
     if cable:
@@ -210,41 +195,16 @@ def bare(scratch, size):
     return came["bits_per_second"]
 
 
-def compute_early(args, scratch, place, *_):
-    head, join = head_of(args, scratch, place, 2, REST_STEPS)
-    joiner = join("three", scratch.path / "nowhere")
-    began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
-    lease = head.until("a lease", is_first_share_of("three"), joiner)
-    came = joiner.received()
-    measure.finish(head.started, TIMEOUT_S)
-    measure.finish(joiner.started, TIMEOUT_S)
-    return {"fetch_begins_s": round(began - joiner.began, 2), "first_step_done_s": round(lease - joiner.began, 2),
-            "received_then": came}
-
-
 def seconds_of(steps):
     return sum(step["seconds"] for step in steps) / sum(step["samples"] for step in steps)
 
 
-def fetch_plainly(args, scratch, head, size, named):
-    """Steps of the head meanwhile, and bits a second."""
-    takes = Watched(on("three", [sys.executable, PLAIN, named, size]), scratch.fresh("takes"), scratch.fresh("home"))
-    takes.until("a piece", lambda each: isinstance(each, dict), head)
-    begins, before = time.monotonic(), takes.received()
-    head.watch(args.seconds)
-    ends, came = time.monotonic(), takes.received() - before
-    takes.stop()
-    return head.steps(begins, ends), came * 8 / (ends - begins)
-
-
-def fetch_beside(args, scratch, place, size, rate, whole="yes", named=""):
-    """named: an address of what lies at `place`."""
-    head, join = head_of(args, scratch, named or place, 2, 100_000)
+def fetch_beside(args, scratch, place, size, rate):
+    head, join = head_of(args, scratch, place, 2, 100_000)
     worker = join("two", place)
-    there, more = named or scratch.path / "nowhere", ("--origin", named.rpartition("/")[0]) if named else ()
     head.until("a share", is_first_share_of("two"), worker)
     head.watch(WARM_UP_S)
-    rests, fetches, plains, turns = [], [], [], []
+    rests, fetches, turns = [], [], []
 
     def rest():
         begins = time.monotonic()
@@ -253,7 +213,7 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes", named=""):
 
     rests.append(rest())
     for _ in range(args.turns):
-        joiner = join("three", there, whole=whole, more=more)
+        joiner = join("three", scratch.path / "nowhere")
         joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
         begins, before = time.monotonic(), joiner.received()
         head.watch(args.seconds, lambda: joiner.received() - before > 0.95 * size)
@@ -265,15 +225,8 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes", named=""):
         slower = 2 * seconds_of(fetches[-1]) / (seconds_of(rests[-2]) + seconds_of(rests[-1])) - 1
         turns.append({"steps_slower": round(slower, 4), "share": round(came * 8 / (ends - begins) / rate, 4),
                       "step_s": round(measure.median([step["seconds"] for step in rests[-1]]), 4)})
-        if named:
-            steps, bits = fetch_plainly(args, scratch, head, size, named)
-            plains.append(steps)
-            head.watch(SETTLE_S)
-            rests.append(rest())
-            slower = 2 * seconds_of(steps) / (seconds_of(rests[-2]) + seconds_of(rests[-1])) - 1
-            turns[-1] |= {"plain_slower": round(slower, 4), "plain_share": round(bits / rate, 4)}
         measure.say(f"beside: {turns[-1]}")
-    joiner = join("three", there, more=more)
+    joiner = join("three", scratch.path / "nowhere")
     began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
     lease = head.until("a lease", is_first_share_of("three"), joiner)
     joiner.look()
@@ -281,83 +234,12 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes", named=""):
     head.stop(signal.SIGINT)
     for each in (worker, joiner):
         each.stop()
-    every = [[step for steps in many for step in steps] for many in (fetches, rests, plains)]
-    plain = {"plain_slower": round(measure.median([turn["plain_slower"] for turn in turns]), 4),
-             "plain_slower_all": round(seconds_of(every[2]) / seconds_of(every[1]) - 1, 4)} if named else {}
-    return {"turns": turns, **plain, "steps_slower": round(measure.median([turn["steps_slower"] for turn in turns]), 4),
+    every = [[step for steps in many for step in steps] for many in (fetches, rests)]
+    return {"turns": turns, "steps_slower": round(measure.median([turn["steps_slower"] for turn in turns]), 4),
             "steps_slower_all": round(seconds_of(every[0]) / seconds_of(every[1]) - 1, 4), "steps": [len(each) for each in every],
             "share": round(measure.median([turn["share"] for turn in turns]), 4),
             "fetch_begins_s": round(began - joiner.began, 2), "fetch_s": ended and round(ended - began, 2),
             "first_step_done_s": round(lease - joiner.began, 2)}
-
-
-def fetch_whole(args, scratch, head, join, size, name, has=None, more=()):
-    """By a machine that computes nothing; `has` is killed when half is there."""
-    joiner = join("three", scratch.path / "nowhere" if isinstance(head.place, pathlib.Path) else head.place, whole="yes", more=more)
-    began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
-    before = joiner.received()
-    if has:
-        while joiner.received() - before < size / 2:
-            time.sleep(GLANCE_S)
-        has.stop()
-    ended = joiner.until("the set", lambda each: isinstance(each, str) and " is here: " in each, head)
-    joiner.stop()
-    said = next(line for _, line in joiner.lines if " is here: " in line)
-    measure.say(f"{name}: {said}")
-    return {f"{name}_s": round(ended - began, 2), f"{name}_share": round(size * 8 / (ended - began) / rate_of(args.slow), 3),
-            f"{name}_said": said}
-
-
-def fetch_from_others(args, scratch, place, size, _):
-    """The run waits for one machine more than there will be, so that nobody computes."""
-    head, join = head_of(args, scratch, place, 4, REST_STEPS)
-    lab("rate", "one", args.slow)
-    found = fetch_whole(args, scratch, head, join, size, "alone")
-    has = join("two", place)
-    has.until("its part in the run", lambda each: isinstance(each, dict) and each.get("change") == "joined", head)
-    found |= fetch_whole(args, scratch, head, join, size, "fetch")
-    found |= fetch_whole(args, scratch, head, join, size, "killed", has)
-    head.stop()
-    return found
-
-
-def one_file(scratch, place):
-    whole = scratch.path / "set.bin"
-    whole.write_bytes(b"".join(shard.read_bytes() for shard in sorted(place.iterdir())))
-    return whole
-
-
-def served(scratch, host, whole, resets):
-    """The program that serves it, and its address."""
-    server = [sys.executable, measure.ROOT / "bench/lab_address_server.py", "http", whole, resets]
-    serves = Watched(on(host, server), scratch.fresh("serves"), scratch.fresh("home"))
-    serves.until("a door", lambda each: isinstance(each, dict))
-    return serves, f"http://{lab('ip', host)}:{PORT}/set.bin"
-
-
-def fetch_from_origin(args, scratch, place, size, _):
-    """Likewise."""
-    whole = one_file(scratch, place)
-    serves, named = served(scratch, "two", whole, 0)
-    origin = named.rpartition("/")[0]
-    head, join = head_of(args, scratch, named, 4, REST_STEPS)
-    lab("rate", "one", args.slow)
-    found = fetch_whole(args, scratch, head, join, size, "alone")
-    found |= fetch_whole(args, scratch, head, join, size, "fetch", more=("--origin", origin))
-    serves.stop()
-    serves, _ = served(scratch, "two", whole, RESETS)
-    found |= fetch_whole(args, scratch, head, join, size, "resets", more=("--origin", origin))
-    head.stop()
-    serves.stop()
-    return found
-
-
-def fetch_beside_address(args, scratch, place, size, rate):
-    whole = one_file(scratch, place)
-    serves, named = served(scratch, "four", whole, 0)
-    found = fetch_beside(args, scratch, whole, size, rate, named=named)
-    serves.stop()
-    return found
 
 
 def rate_of(text):
@@ -365,9 +247,7 @@ def rate_of(text):
 
 
 PHASES = {"idle": (ALONE, functools.partial(fetch_alone, cable=False)), "cable": (ALONE, functools.partial(fetch_alone, cable=True)),
-          "early": (ALONE, compute_early), "beside": (BESIDE, fetch_beside),
-          "payback": (BESIDE, functools.partial(fetch_beside, whole="lends")), "others": (OTHERS, fetch_from_others),
-          "origin": (OTHERS, fetch_from_origin), "address": (ADDRESS, fetch_beside_address)}
+          "beside": (BESIDE, fetch_beside)}
 
 
 def main():

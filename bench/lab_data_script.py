@@ -1,9 +1,10 @@
 """Trains on images of bytes that lie in shards: lab_data_script.py BATCH STEPS WIDTH, under `motley`.
 
-PLACE: their directory. WHOLE: not empty where the script is to wait for all of them; `lends`: for the samples that are compared first.
+PLACE: their directory.
 """
 
 import os
+import pathlib
 import sys
 
 import torch
@@ -16,24 +17,20 @@ IMAGE_BYTES = 3 * SIDE * SIDE
 
 
 class Shards(Dataset):
-    """Images one after the other in equal files, read while these come; a label is the image's first byte."""
+    """Images one after the other in equal files; a label is the image's first byte."""
 
-    def __init__(self, files):
-        self._files, self._names = files, [name for name in files.names if name.endswith(".bin")]
-        self._each = files.size(self._names[0]) // IMAGE_BYTES
+    def __init__(self, place):
+        self._paths = sorted(pathlib.Path(place).glob("*.bin"))
+        self._each = self._paths[0].stat().st_size // IMAGE_BYTES
         self._open = {}
 
     def __len__(self):
-        return len(self._names) * self._each
-
-    def is_here(self, index):
-        shard, row = divmod(index, self._each)
-        return self._files.is_here(self._names[shard], row * IMAGE_BYTES, IMAGE_BYTES)
+        return len(self._paths) * self._each
 
     def __getitem__(self, index):
         shard, row = divmod(index, self._each)
         if shard not in self._open:
-            self._open[shard] = self._files.open(self._names[shard])
+            self._open[shard] = open(self._paths[shard], "rb")
         file = self._open[shard]
         file.seek(row * IMAGE_BYTES)
         image = torch.frombuffer(bytearray(file.read(IMAGE_BYTES)), dtype=torch.uint8)
@@ -54,17 +51,12 @@ def loss(model, batch):
 
 if __name__ == "__main__":
     import motley
-    from motley._samples import _data
 
-    files = motley.files(os.environ["PLACE"], wait=False)
-    if os.environ.get("WHOLE") == "lends":
-        _data.Recipe(DataLoader(Shards(files), 1), "train").fingerprint()
-    if os.environ.get("WHOLE"):
-        os.fspath(files)
+    place = motley.files(os.environ["PLACE"])
     batch, steps, width = map(int, sys.argv[1:])
     torch.manual_seed(1)
     model = network(width)
-    data = Shards(files)
+    data = Shards(place)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in motley.Run(model, loss, DataLoader(data, batch), optimizer, evaluate_every=steps).steps(steps):
         pass

@@ -35,18 +35,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const blocks::Hash hash = hash_of(whole);
     switch (choices.below(6)) {
       case 0:
-        if (asking.has_room()) asking.want(hash, 1 + choices.below(300), choices.below(2) == 1);
+        if (asking.has_room()) asking.want(hash, 1 + choices.below(300));
         break;
       case 1:
-        if (asking.has_room()) asking.want(hash, whole.size(), choices.below(2) == 1);
+        if (asking.has_room()) asking.want(hash, whole.size());
         break;
       case 2:
         MOTLEY_ASSERT(asking.restart().size() == asking.open());
-        asking.set_hurries(choices.below(2) == 1);
         break;
       case 3: {
-        const wire::Want want{choices.below(3), std::vector<std::uint8_t>(choices.below(40)),
-                              static_cast<std::uint32_t>(choices.below(4))};
+        const wire::Want want{choices.below(3), std::vector<std::uint8_t>(choices.below(40))};
         if (!serving.ask(want).ok()) MOTLEY_ASSERT(serving.open() <= wire::kWantsMax);
         break;
       }

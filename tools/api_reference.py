@@ -18,7 +18,7 @@ PACKAGE = ROOT / "python/motley"
 PAGE = ROOT / "docs/reference/python.md"
 MODULES = ("motley", "motley.lightning", "motley.hf", "motley.ray", "motley.dask")
 # What scripts meet without importing it.
-MORE = {"motley": [("motley._runs._leases", "Lease"), ("motley._runs._arrays", "Computation"), ("motley._content._partly", "Files")]}
+MORE = {"motley": [("motley._runs._leases", "Lease"), ("motley._runs._arrays", "Computation")]}
 HEAD = """# The Python package
 
 Made from the docstrings by `make docs`. How to use it: [the guide](../guides/python.md), [scripts](../guides/scripts.md).

@@ -1,9 +1,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "bench/codec_speed.h"
-#include "bench/server_speed.h"
-#include "bench/wire_speed.h"
+#include "bench/link.h"
+#include "codec/codec.h"
 #include "commands.h"
 #include "table.h"
 
@@ -12,205 +11,175 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The machine that was measured, as far as the models' devices know it.
-void print_machine(Context& context) {
-  std::string description;
-  unsigned threads = 0;
-  for (const runtime::Device& device : context.models->devices()) {
-    if (device.name != "cpu") continue;
-    description = device.description;
-    threads = device.threads;
+struct LinkArguments {
+  std::string token, token_file;
+  bench::LinkListenOptions listen;
+  double seconds = 2, step_megabytes = 100;
+};
+
+Json json_of(const transport::Interface& interface) {
+  Json json{{"kind", to_word(interface.kind)}};
+  if (!interface.name.empty()) json["name"] = interface.name;
+  json["mbit_s"] = interface.mbit_per_s > 0 ? Json(interface.mbit_per_s) : Json();
+  json["half_duplex"] = interface.half_duplex;
+  return json;
+}
+
+Json json_of(const bench::RoundTrips& trips) {
+  return {{"median_ms", rounded(trips.median_ms)},
+          {"high_ms", rounded(trips.high_ms)},
+          {"worst_ms", rounded(trips.worst_ms)},
+          {"samples", trips.samples},
+          {"lost", trips.lost}};
+}
+
+Json json_of(const bench::Phase& phase) {
+  Json json;
+  if (phase.up_mbit_s > 0) json["up_mbit_s"] = rounded(phase.up_mbit_s);
+  if (phase.down_mbit_s > 0) json["down_mbit_s"] = rounded(phase.down_mbit_s);
+  json["processor_cores"] = rounded(phase.processor_cores);
+  json["round_trip"] = json_of(phase.round_trips);
+  return json;
+}
+
+/// What such a step costs in fewer bits: int8 has a scale of two bytes for each 256 elements.
+double int8_part() { return static_cast<double>(codec::encoded_bytes(codec::CodecId::int8, 1U << 20)) / (4U << 20); }
+
+void print_json(const bench::LinkReport& report, const bench::Diagnosis& diagnosis, double step_bytes) {
+  const bench::LinkFigures& f = report.figures;
+  const double step_s = bench::step_seconds(f, step_bytes);
+  print_json_line(Json{{"event", "link"},
+                       {"peer", report.peer},
+                       {"encrypted", !report.cipher.empty()},
+                       {"cipher", report.cipher},
+                       {"near", json_of(f.near)},
+                       {"far", json_of(f.far)},
+                       {"idle", json_of(f.idle)},
+                       {"up", json_of(f.up)},
+                       {"down", json_of(f.down)},
+                       {"both", json_of(f.both)},
+                       {"of_link", diagnosis.of_link > 0 ? Json(rounded(diagnosis.of_link)) : Json()},
+                       {"step_bytes", step_bytes},
+                       {"step_s", rounded(step_s)},
+                       {"step_int8_s", rounded(step_s * int8_part())},
+                       {"verdict", to_word(diagnosis.verdict)},
+                       {"diagnosis", diagnosis.sentence}}
+                      .dump());
+}
+
+std::string text_of(const transport::Interface& interface) {
+  std::string text = to_word(interface.kind);
+  if (!interface.name.empty()) text += " " + interface.name;
+  if (interface.mbit_per_s > 0) text += ", " + bench::rate_text(interface.mbit_per_s);
+  if (interface.half_duplex) text += ", half duplex";
+  return text;
+}
+
+std::vector<std::string> row_of(const std::string& name, const bench::Phase& phase) {
+  const auto rate = [](double mbit_s) { return mbit_s > 0 ? bench::rate_text(mbit_s) : std::string("-"); };
+  return {name, rate(phase.up_mbit_s), rate(phase.down_mbit_s), short_number(phase.round_trips.median_ms),
+          short_number(phase.round_trips.worst_ms)};
+}
+
+void print_text(const bench::LinkReport& report, const bench::Diagnosis& diagnosis, double step_bytes) {
+  const bench::LinkFigures& f = report.figures;
+  std::printf("%s, %s\nthis machine: %s; the other: %s\n", report.peer.c_str(),
+              report.cipher.empty() ? "not encrypted" : report.cipher.c_str(), text_of(f.near).c_str(),
+              text_of(f.far).c_str());
+  bench::Phase idle;
+  idle.round_trips = f.idle;
+  print_table({{"", "up", "down", "round trip, ms", "worst"},
+               row_of("idle", idle),
+               row_of("up", f.up),
+               row_of("down", f.down),
+               row_of("both at once", f.both)});
+  const double step_s = bench::step_seconds(f, step_bytes);
+  std::printf("a step that sends %.0f MB up and as much down takes %s s or more, in int8 %s s\n", 1e-6 * step_bytes,
+              short_number(step_s).c_str(), short_number(step_s * int8_part()).c_str());
+  std::printf("%s\n", diagnosis.sentence.c_str());
+}
+
+Status listen(const LinkArguments& arguments, Context& context) {
+  bench::LinkListenEvents events;
+  events.opened = [&](const fleet::JoinToken& token) {
+    const std::string text = arguments.listen.token_file.empty() ? fleet::to_text(token) : "";
+    if (context.json) {
+      print_json_line(
+          Json{{"event", "listening"}, {"token", text}, {"port", token.port}, {"addresses", token.addresses}}.dump());
+    } else {
+      std::printf("on another machine:  motley bench link %s\n",
+                  text.empty() ? ("--token-file " + arguments.listen.token_file).c_str() : text.c_str());
+    }
+    std::fflush(stdout);
+  };
+  const auto say = [&context](const std::string& peer, const char* change) {
+    if (context.json) {
+      print_json_line(Json{{"event", "peer"}, {"peer", peer}, {"change", change}}.dump());
+    } else {
+      std::printf("%s %s\n", peer.c_str(), change);
+      std::fflush(stdout);
+    }
+  };
+  events.measuring = [say](const std::string& peer) { say(peer, "measures"); };
+  events.left = [say](const std::string& peer) { say(peer, "left"); };
+  return bench::serve_link(arguments.listen, events, context.stop);
+}
+
+Status run_link(const LinkArguments& arguments, Context& context) {
+  const bench::LinkListenOptions& side = arguments.listen;
+  if (arguments.token.empty() && arguments.token_file.empty()) return listen(arguments, context);
+  if (side.once || side.plaintext || !side.listen.empty() || !side.token_file.empty()) {
+    return Error{ErrorCode::usage, "--listen, --write-token, --once and --plaintext: expected no token beside them",
+                 "they are of the side that listens: motley bench link"};
   }
+  if (!arguments.token.empty() && !arguments.token_file.empty()) {
+    return Error{ErrorCode::usage, "expected a token or --token-file FILE, found both", "motley bench link motley1.…"};
+  }
+  Result<fleet::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
+  if (!token) return token.error();
+  const bench::LinkOptions options{std::move(*token), arguments.seconds};
+  const auto note = [&context](const std::string& text) { context.sink->take(report::Note{text}); };
+  const Result<bench::LinkReport> report = bench::measure_link(options, note, context.stop);
+  if (!report) return report.error();
+  const bench::Diagnosis diagnosis = bench::diagnose(report->figures);
+  const double step_bytes = 1e6 * arguments.step_megabytes;
   if (context.json) {
-    print_json_line(Json{{"event", "machine"}, {"description", description}, {"threads", threads}}.dump());
+    print_json(*report, diagnosis, step_bytes);
   } else {
-    std::printf("%s, %u threads\n", description.c_str(), threads);
+    print_text(*report, diagnosis, step_bytes);
   }
-}
-
-Status run_wire(const bench::WireOptions& options, Context& context) {
-  print_machine(context);
-  const Result<std::vector<bench::WireRow>> rows = bench::measure_wire(options, context.stop);
-  if (!rows) return rows.error();
-  std::vector<std::vector<std::string>> table{{"loopback, GB/s", "connections", "ways", "motley", "blocking calls",
-                                               "ratio", "processor s/GB", "receiver's", "theirs", "receiver's"}};
-  for (const bench::WireRow& row : *rows) {
-    const auto receiver = [&row](const bench::Speed& speed) {
-      return row.both_ways ? std::string("-") : short_number(speed.receiver_s_per_gb);
-    };
-    const char* kind = row.encrypted ? "tls" : "plain";
-    if (context.json) {
-      Json event{{"event", "wire"},
-                 {"kind", kind},
-                 {"connections", row.connections},
-                 {"both_ways", row.both_ways},
-                 {"gb_s", rounded(row.motley.gb_per_s)},
-                 {"best_gb_s", rounded(row.best_gb_per_s)},
-                 {"raw_gb_s", rounded(row.raw.gb_per_s)},
-                 {"over_raw", rounded(row.over_raw)},
-                 {"processor_s_per_gb", rounded(row.motley.processor_s_per_gb)},
-                 {"raw_processor_s_per_gb", rounded(row.raw.processor_s_per_gb)},
-                 {"io_threads", options.io_threads},
-                 {"megabytes", options.megabytes},
-                 {"rounds", options.rounds}};
-      if (!row.both_ways) {
-        event["sender_s_per_gb"] = rounded(row.motley.processor_s_per_gb - row.motley.receiver_s_per_gb);
-        event["receiver_s_per_gb"] = rounded(row.motley.receiver_s_per_gb);
-        event["raw_sender_s_per_gb"] = rounded(row.raw.processor_s_per_gb - row.raw.receiver_s_per_gb);
-        event["raw_receiver_s_per_gb"] = rounded(row.raw.receiver_s_per_gb);
-      }
-      print_json_line(event.dump());
-      continue;
-    }
-    table.push_back({kind, std::to_string(row.connections), row.both_ways ? "both" : "one",
-                     short_number(row.motley.gb_per_s), short_number(row.raw.gb_per_s), short_number(row.over_raw),
-                     short_number(row.motley.processor_s_per_gb), receiver(row.motley),
-                     short_number(row.raw.processor_s_per_gb), receiver(row.raw)});
-  }
-  if (!context.json) print_table(table);
   return {};
-}
-
-void add_wire(CLI::App& bench, Command& chosen) {
-  auto options = std::make_shared<bench::WireOptions>();
-  CLI::App* command = bench.add_subcommand(
-      "wire", "frames over loopback, plain and TLS, beside blocking sockets and blocking OpenSSL in the same run");
-  command->add_option("--megabytes", options->megabytes, "to send each way in each turn (default: 512)")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--rounds", options->rounds, "turns that each of them gets (default: 3)")
-      ->check(CLI::Range(1, 1000));
-  command
-      ->add_option("--io-threads", options->io_threads,
-                   "of the transport, on each side (default: 1, as in a run on links of up to 4 Gbit/s)")
-      ->check(CLI::Range(1, 16));
-  command->add_option("--connections", options->connections, "side by side; may be repeated (default: 1 and 2)")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 16));
-  command->callback(
-      [&chosen, options] { chosen = [options](Context& context) { return run_wire(*options, context); }; });
-}
-
-Status run_codec(const bench::CodecOptions& options, Context& context) {
-  print_machine(context);
-  const Result<bench::CodecReport> report = bench::measure_codecs(options, context.stop);
-  if (!report) return report.error();
-  if (context.json) {
-    print_json_line(Json{{"event", "memory"},
-                         {"elements", options.elements},
-                         {"memcpy_gb_s", rounded(report->memcpy_gb_s)},
-                         {"memcpy_touched_gb_s", rounded(report->memcpy_touched)},
-                         {"adamw_touched_gb_s", rounded(report->adamw_touched)}}
-                        .dump());
-  }
-  std::vector<std::vector<std::string>> table{
-      {"one core, GB/s of fp32", "encode", "with feedback", "decode", "decode and add", "encode delta", "add delta"}};
-  for (const bench::CodecRow& row : report->rows) {
-    const std::string word(codec::to_word(row.codec));
-    if (context.json) {
-      print_json_line(Json{{"event", "codec"},
-                           {"set", row.set},
-                           {"codec", word},
-                           {"encode_gb_s", rounded(row.encode)},
-                           {"encode_feedback_gb_s", rounded(row.encode_feedback)},
-                           {"decode_gb_s", rounded(row.decode)},
-                           {"decode_add_gb_s", rounded(row.decode_add)},
-                           {"encode_delta_gb_s", rounded(row.encode_delta)},
-                           {"add_delta_gb_s", rounded(row.add_delta)}}
-                          .dump());
-      continue;
-    }
-    table.push_back({word + ", " + row.set, short_number(row.encode), short_number(row.encode_feedback),
-                     short_number(row.decode), short_number(row.decode_add), short_number(row.encode_delta),
-                     short_number(row.add_delta)});
-  }
-  if (context.json) return {};
-  print_table(table);
-  std::printf("memcpy copies %s GB/s; touched (read and written): memcpy %s, AdamW %s GB/s\n",
-              short_number(report->memcpy_gb_s).c_str(), short_number(report->memcpy_touched).c_str(),
-              short_number(report->adamw_touched).c_str());
-  return {};
-}
-
-void add_codec(CLI::App& bench, Command& chosen) {
-  auto options = std::make_shared<bench::CodecOptions>();
-  CLI::App* command =
-      bench.add_subcommand("codec", "codecs, deltas and the optimizer on one core, beside a memcpy of the same floats");
-  command->add_option("--elements", options->elements, "floats (default: 16777216)")->check(CLI::Range(256, 1 << 28));
-  command->add_option("--rounds", options->rounds, "turns, of which the best counts (default: 7)")
-      ->check(CLI::Range(1, 1000));
-  command->callback(
-      [&chosen, options] { chosen = [options](Context& context) { return run_codec(*options, context); }; });
-}
-
-Status run_server(const bench::ServerOptions& options, Context& context) {
-  print_machine(context);
-  const Result<bench::ServerReport> report = bench::measure_server(options, context.stop);
-  if (!report) return report.error();
-  const std::string codec(codec::to_word(options.codec));
-  if (context.json) {
-    print_json_line(Json{{"event", "server"},
-                         {"parameters", report->parameters},
-                         {"chunks", report->chunks},
-                         {"contributions", options.contributions},
-                         {"codec", codec},
-                         {"clips", options.clips},
-                         {"threads", options.threads},
-                         {"steps", options.steps},
-                         {"step_ms", rounded(report->step_ms)},
-                         {"touched_gb_s", rounded(report->touched_gb_s)},
-                         {"memcpy_touched_gb_s", rounded(report->memcpy_touched_gb_s)},
-                         {"bytes_per_parameter", rounded(report->bytes_per_parameter)}}
-                        .dump());
-    return {};
-  }
-  std::printf("%.1f M parameters, AdamW%s, %u contributions in %s, %u thread%s\n",
-              1e-6 * static_cast<double>(report->parameters), options.clips ? ", clipping" : "", options.contributions,
-              codec.c_str(), options.threads, options.threads == 1 ? "" : "s");
-  print_table({{"", "a step, ms", "touched, GB/s", "memcpy, the same", "bytes a parameter"},
-               {"server", short_number(report->step_ms), short_number(report->touched_gb_s),
-                short_number(report->memcpy_touched_gb_s), short_number(report->bytes_per_parameter)}});
-  return {};
-}
-
-void add_server(CLI::App& bench, Command& chosen) {
-  auto options = std::make_shared<bench::ServerOptions>();
-  auto codec = std::make_shared<std::string>("fp32");
-  CLI::App* command = bench.add_subcommand(
-      "server", "a step of the parameter server: sum, clip, AdamW; its time and memory, beside a memcpy");
-  command->add_option("--parameters", options->parameters, "of the model (default: 16000000)")
-      ->check(CLI::Range(std::uint64_t{4096}, std::uint64_t{1} << 33));
-  command->add_option("--contributions", options->contributions, "to be summed (default: 2)")->check(CLI::Range(1, 64));
-  command->add_option("--codec", *codec, "of the contributions (default: fp32)")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
-  command->add_flag("!--no-clipping", options->clips, "without the norm, in one go over the memory");
-  command->add_option("--threads", options->threads, "that share the arithmetic, as in a run (default: 1)")
-      ->check(CLI::Range(1, 256));
-  command->add_option("--steps", options->steps, "to be measured (default: 5)")->check(CLI::Range(1, 10000));
-  command->callback([&chosen, options, codec] {
-    chosen = [options, codec](Context& context) {
-      options->codec = *codec::from_word(*codec);
-      return run_server(*options, context);
-    };
-  });
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Command& chosen) {
-  CLI::App* command =
-      app.add_subcommand("bench", "measure connections, codecs, the server, or the link to another machine");
-  command->callback([&chosen] {
+  CLI::App* bench = app.add_subcommand("bench", "measure the link to another machine");
+  bench->callback([&chosen] {
     if (chosen) return;  // what is measured has spoken before
     chosen = [](Context&) -> Status {
-      return Error{ErrorCode::usage, "bench what? expected wire, codec, server or link", "motley bench --help"};
+      return Error{ErrorCode::usage, "bench what? expected link", "motley bench --help"};
     };
   });
-  add_wire(*command, chosen);
-  add_codec(*command, chosen);
-  add_server(*command, chosen);
-  add_bench_link(*command, chosen);
+  auto arguments = std::make_shared<LinkArguments>();
+  CLI::App* command = bench->add_subcommand(
+      "link",
+      "measure the link between two machines and say what is wrong with it: without a token on one, with on the other");
+  command->add_option(
+      "token", arguments->token,
+      "what motley bench link printed on the other machine; a file that holds it; or - for standard input");
+  command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
+  command->add_option("--seconds", arguments->seconds, "to load the link for, each way and both (default: 2)")
+      ->check(CLI::Range(0.05, bench::kLinkSecondsMax));
+  command->add_option("--step", arguments->step_megabytes, "megabytes of the step whose cost is told (default: 100)")
+      ->check(CLI::Range(0.001, 1e6));
+  command->add_option("--listen", arguments->listen.listen,
+                      "ADDRESS:PORT to listen on (default: every address, port 7117 or a free one)");
+  command->add_option("--write-token", arguments->listen.token_file, "write the token to FILE instead of printing it");
+  command->add_flag("--once", arguments->listen.once, "listen until the first that measured has left");
+  command->add_flag("--plaintext", arguments->listen.plaintext, "listen without encryption");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_link(*arguments, context); }; });
 }
 
 }  // namespace motley::cli

@@ -48,7 +48,6 @@ using Command = std::function<Status(Context&)>;
 void add_train(CLI::App& app, Command& chosen);
 void add_plan(CLI::App& app, Command& chosen);
 void add_join(CLI::App& app, Command& chosen);
-void add_wake(CLI::App& app, Command& chosen);
 void add_invite(CLI::App& app, Command& chosen);
 void add_revoke(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
@@ -58,7 +57,6 @@ void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 void add_env(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
-void add_bench_link(CLI::App& bench, Command& chosen);
 
 /// Whether a target is a Python script.
 inline bool is_script(const std::string& target) { return target.ends_with(".py"); }

@@ -1,20 +1,16 @@
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "data/dataset.h"
-#include "discovery/heads.h"
 #include "machine/known_faults.h"
 #include "machine/network_hints.h"
 #include "machine/processor.h"
 #include "machine/system.h"
 #include "runtime/head/train.h"
 #include "transport/addresses.h"
-#include "transport/multicast.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::cli {
@@ -85,39 +81,6 @@ std::vector<Finding> check_device(const runtime::Device& device, TorchModels* to
   return findings;
 }
 
-constexpr std::chrono::seconds kHearTime{2};  // of what this machine itself sends, for the system to hand it back
-
-// The question that `motley join` asks, on each network: where this machine hears its own, a firewall lets it in.
-Finding check_discovery() {
-  std::mutex mutex;
-  std::condition_variable heard;
-  std::vector<bool> hears(64, false);
-  const auto on_datagram = [&](transport::Multicast& multicast, const transport::Datagram& datagram) {
-    if (datagram.address != multicast.networks()[datagram.network].address) return;
-    const std::lock_guard lock(mutex);
-    hears.at(datagram.network) = true;
-    heard.notify_all();
-  };
-  const auto multicast = transport::Multicast::open(transport::kMulticastDns, on_datagram);
-  const std::string firewall = machine::firewall_command(runtime::kDefaultPort).value_or("");
-  const std::string with_token = "motley join TOKEN needs none of this";
-  if (!multicast) return {"finding", false, multicast.error().message, with_token};
-  const std::vector<transport::LocalNetwork>& networks = (*multicast)->networks();
-  for (std::size_t i = 0; i < networks.size(); ++i) (*multicast)->send(discovery::question(), i);
-  std::unique_lock lock(mutex);
-  const auto all = [&] { return std::count(hears.begin(), hears.end(), true) == std::ssize(networks); };
-  heard.wait_for(lock, kHearTime, all);
-  std::string good, bad;
-  for (std::size_t i = 0; i < networks.size(); ++i) {
-    std::string& list = hears[i] ? good : bad;
-    list += (list.empty() ? "" : ", ") + networks[i].interface;
-  }
-  if (bad.empty()) return {"finding", true, "heads that show a code are looked for on " + good, ""};
-  return {"finding", false,
-          "what is sent to " + transport::kMulticastDns.address + ", UDP port 5353, is not heard on " + bad,
-          firewall.empty() ? "let it through this machine's firewall; " + with_token : firewall};
-}
-
 std::vector<Finding> check_surroundings() {
   std::vector<Finding> findings;
   for (const machine::NetworkHint& hint : machine::network_hints(transport::local_addresses()))
@@ -141,9 +104,8 @@ void add_doctor(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      std::vector<Finding> findings{check_system(),    check_torch(context.torch.get()),
-                                    check_addresses(), check_port(),
-                                    check_discovery(), check_disk()};
+      std::vector<Finding> findings{check_system(), check_torch(context.torch.get()), check_addresses(), check_port(),
+                                    check_disk()};
       std::ranges::move(check_surroundings(), std::back_inserter(findings));
       for (const runtime::Device& device : context.models->devices())
         std::ranges::move(check_device(device, context.torch.get()), std::back_inserter(findings));

@@ -10,7 +10,6 @@
 #include "durations.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/pairing.h"
-#include "runtime/pairing.h"
 
 namespace motley::cli {
 namespace {
@@ -44,12 +43,14 @@ Status show_code(const std::string& directory, const Context& context) {
   const Result<runtime::PairingCode> code = runtime::open_pairing(directory);
   if (!code) return code.error();
   if (context.json) {
-    print_json_line(
-        nlohmann::ordered_json{{"event", "pairing"}, {"code", code->digits}, {"until_unix_s", code->until_unix_s}}
-            .dump());
+    print_json_line(nlohmann::ordered_json{{"event", "pairing"},
+                                           {"code", code->digits},
+                                           {"addresses", code->addresses},
+                                           {"until_unix_s", code->until_unix_s}}
+                        .dump());
   } else {
-    std::printf("in this network, for ten minutes:  motley join  and the code %s\n",
-                runtime::code_for_people(code->digits).c_str());
+    std::printf("on another machine, in the next ten minutes:\n  pip install motley\n  motley join %s %s\n",
+                code->addresses.front().c_str(), code->digits.c_str());
   }
   return {};
 }
@@ -90,7 +91,7 @@ void add_invite(CLI::App& app, Command& chosen) {
       command->add_flag("--once", arguments->once, "print a token that lets in one machine and no other");
   command
       ->add_flag("--pair", arguments->pair,
-                 "have the run announce itself in the local network, and print a code by which machines join it")
+                 "print an address and a code of six digits, by which machines join in the next ten minutes")
       ->excludes(once);
   command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
   add_expires(*command, arguments->good_for);

@@ -1,18 +1,24 @@
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "commands.h"
 #include "manners_options.h"
-#include "pair.h"
+#include "runtime/inputs.h"
+#include "runtime/pairing.h"
+#include "runtime/worker/machine_key.h"
+#include "runtime/worker/pair_with.h"
 #include "standard_streams.h"
+#include "transport/addresses.h"
 
 namespace motley::cli {
 namespace {
 
 struct JoinArguments {
-  std::string token, token_file, script;
-  PairWords pairing;
+  std::vector<std::string> words;  // as they were typed; behind them, where the next ones lie
+  std::string where, code, script;
+  std::string token_file;
   bool fetch = false, yes = false, install = false;
   runtime::JoinOptions options;
 };
@@ -20,19 +26,73 @@ struct JoinArguments {
 /// Whether the script of a run can be offered: running it is asked for at a terminal.
 bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
-/// What is wrong with it, for CLI11; empty: nothing.
-std::string is_origin(const std::string& word) {
-  const std::size_t scheme = word.starts_with("https://") ? 8 : word.starts_with("http://") ? 7 : word.size();
-  const bool host = scheme < word.size() && word.find_first_of("/?#@\\ ", scheme) == std::string::npos;
-  return host || word == "public" ? "" : "expected public or http(s)://HOST[:PORT], found " + word;
+/// WHERE, then the code in one piece or several, then the script.
+void sort_words(JoinArguments& arguments) {
+  std::vector<std::string>& words = arguments.words;
+  if (!words.empty() && is_script(words.back())) {
+    arguments.script = words.back();
+    words.pop_back();
+  }
+  if (!words.empty()) arguments.where = words.front();
+  for (std::size_t i = 1; i < words.size(); ++i) arguments.code += words[i];
 }
+
+bool is_file(const std::string& word) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(word, ignored);
+}
+bool is_token(const std::string& word) { return word == "-" || word.starts_with(fleet::JoinToken::kPrefix); }
 
 /// Where a token is looked for again; empty: it was no file's.
 std::string file_of(const std::string& word, const std::string& file) {
-  std::error_code ignored;
-  const bool is_file =
-      word != "-" && !word.starts_with(fleet::JoinToken::kPrefix) && std::filesystem::is_regular_file(word, ignored);
-  return file.empty() && is_file ? word : file;
+  return file.empty() && !is_token(word) && is_file(word) ? word : file;
+}
+
+// Nothing is under way while somebody is asked: Ctrl-C ends the program.
+std::string ask(const std::string& question, Context& context) {
+  context.stop.on_request([] { std::_Exit(exit_status(ErrorCode::interrupted)); });
+  std::fprintf(stderr, "%s", question.c_str());
+  std::string answer;
+  std::getline(std::cin, answer);
+  context.stop.on_request({});
+  return answer;
+}
+
+/// From the head at an address, by the code that it shows.
+Result<fleet::JoinToken> pair_for_token(const JoinArguments& arguments, Context& context) {
+  const std::string& where = arguments.where;
+  const Result<transport::Endpoint> head = runtime::head_endpoint(where);
+  if (!head) return head.error();
+  if (arguments.code.empty() && !somebody_answers()) {
+    return Error{ErrorCode::usage, "join " + where + ": expected the code that the head shows behind its address",
+                 "motley join " + where + " 123456"};
+  }
+  const std::string typed =
+      arguments.code.empty() ? ask("the code that " + where + " shows: ", context) : arguments.code;
+  const std::optional<std::string> code = runtime::read_code(typed);
+  if (!code) {
+    return Error{ErrorCode::usage, "join " + where + ": expected six digits, as the head shows them",
+                 "motley join " + where + " 123456"};
+  }
+  const std::string& name = arguments.options.name;
+  const Result<fleet::JoinToken> token = runtime::pair_with(
+      *head, *code, name.empty() ? transport::machine_name() : name, runtime::machine_identity(runtime::key_file()));
+  if (token) context.sink->take(report::Note{"paired with " + where});
+  return token;
+}
+
+Result<fleet::JoinToken> token_of(const JoinArguments& arguments, Context& context) {
+  const std::string& where = arguments.where;
+  const bool has_file = !arguments.token_file.empty(), has_code = !arguments.code.empty();
+  const bool is_of_token = has_file || is_token(where) || (!has_code && is_file(where));
+  const bool is_clear = has_file ? where.empty() : !where.empty() && !runtime::read_code(where);
+  if (!is_clear || (is_of_token && has_code)) {
+    return Error{ErrorCode::usage,
+                 "join what? expected the address and the code that the head prints, or its token, or --token-file "
+                 "FILE",
+                 "motley join ADDRESS CODE; motley invite --pair on the head prints them again"};
+  }
+  return is_of_token ? read_token(where, arguments.token_file, context) : pair_for_token(arguments, context);
 }
 
 Result<SharedBytes> fetch(runtime::JoinOptions& options, JoinDisplay& display, Context& context) {
@@ -46,17 +106,10 @@ Result<SharedBytes> fetch(runtime::JoinOptions& options, JoinDisplay& display, C
 }
 
 Status run_join(JoinArguments& arguments, Context& context) {
-  const bool has_token = !arguments.token.empty() || !arguments.token_file.empty();
-  const bool pairs = !arguments.pairing.code.empty() || !arguments.pairing.head.empty();
-  if ((!arguments.token.empty() && !arguments.token_file.empty()) || (has_token && pairs)) {
-    return Error{ErrorCode::usage, "join what? expected one of a token, --token-file FILE, and --code CODE",
-                 "motley join motley1.…"};
-  }
-  Result<fleet::JoinToken> token = has_token ? read_token(arguments.token, arguments.token_file, context)
-                                             : pair_for_token(arguments.pairing, arguments.options.name, context);
+  Result<fleet::JoinToken> token = token_of(arguments, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
-  arguments.options.token_file = absolute(file_of(arguments.token, arguments.token_file));
+  arguments.options.token_file = absolute(file_of(arguments.where, arguments.token_file));
   if (!arguments.script.empty()) {
     if (arguments.fetch) return Error{ErrorCode::usage, "--fetch brings the script: expected none", ""};
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
@@ -109,10 +162,10 @@ Status lend(runtime::JoinOptions options, Context& context) {
 void add_join(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<JoinArguments>();
   CLI::App* command = app.add_subcommand("join", "lend this machine's devices to a run");
-  command->add_option("token", arguments->token,
-                      "the token that `motley train` printed; a file that holds it; or - for standard input. Without "
-                      "one: pairs with a head of this network that shows a code (train --pair)");
-  command->add_option("script", arguments->script, "the Python script, where the run is one of a script");
+  command->add_option(
+      "where", arguments->words,
+      "ADDRESS CODE, as `motley train` prints them; or its token, a file that holds the token, or - for "
+      "standard input. Behind it the Python script, where the run is one of a script");
   CLI::Option* fetch =
       command->add_flag("--fetch", arguments->fetch,
                         "have the script's files from the head; lists them and asks before it runs them. At a terminal "
@@ -125,8 +178,6 @@ void add_join(CLI::App& app, Command& chosen) {
           "its own")
       ->needs(fetch);
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
-  command->add_option("--code", arguments->pairing.code, "without a token: the code that the head shows");
-  command->add_option("--head", arguments->pairing.head, "likewise: its name, where several heads show one");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)
       ->take_all()
@@ -136,15 +187,6 @@ void add_join(CLI::App& app, Command& chosen) {
   command
       ->add_option("--data-dir", arguments->options.data_directories,
                    "a directory below which the run may have its data files opened; may be repeated (default: none)")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  command
-      ->add_option("--origin", arguments->options.origins,
-                   "where files of the run are from an http(s):// address, have them from there too, beside the head: "
-                   "public, which is any address but those of local networks, or http(s)://HOST[:PORT], which is that "
-                   "host, wherever it is; may be repeated")
-      ->check(is_origin)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
@@ -158,8 +200,7 @@ void add_join(CLI::App& app, Command& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   command->callback([&chosen, arguments] {
-    const bool only_script = arguments->script.empty() && is_script(arguments->token);  // --token-file
-    if (only_script) std::swap(arguments->token, arguments->script);
+    sort_words(*arguments);
     chosen = [arguments](Context& context) { return run_join(*arguments, context); };
   });
 }

@@ -37,18 +37,14 @@ builtin::ModelSpec described(const config::RunConfig& config, const SharedBytes&
 
 class Models final : public runtime::ModelProvider {
  public:
-  Models(data::Retrieve retrieve, data::Bring bring, runtime::OpenOrigin origin, std::shared_ptr<TorchModels> torch)
-      : retrieve_(std::move(retrieve)),
-        bring_(std::move(bring)),
-        origin_(std::move(origin)),
-        torch_(std::move(torch)) {}
+  Models(data::Retrieve retrieve, data::Bring bring, std::shared_ptr<TorchModels> torch)
+      : retrieve_(std::move(retrieve)), bring_(std::move(bring)), torch_(std::move(torch)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override {
     if (torch_) return torch_->devices();
     return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::allowed_processors()}};
   }
   [[nodiscard]] data::Retrieve retrieve() const override { return retrieve_; }
   [[nodiscard]] data::Bring bring() const override { return bring_; }
-  [[nodiscard]] runtime::OpenOrigin origin() const override { return origin_; }
   [[nodiscard]] std::optional<std::vector<std::filesystem::path>> confined_to() const override {
     return torch_ ? torch_->directories() : std::vector<std::filesystem::path>();
   }
@@ -88,15 +84,14 @@ class Models final : public runtime::ModelProvider {
 
   data::Retrieve retrieve_;
   data::Bring bring_;
-  runtime::OpenOrigin origin_;
   std::shared_ptr<TorchModels> torch_;
 };
 
 }  // namespace
 
 std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, data::Bring bring,
-                                                    runtime::OpenOrigin origin, std::shared_ptr<TorchModels> torch) {
-  return std::make_unique<Models>(std::move(retrieve), std::move(bring), std::move(origin), std::move(torch));
+                                                    std::shared_ptr<TorchModels> torch) {
+  return std::make_unique<Models>(std::move(retrieve), std::move(bring), std::move(torch));
 }
 
 Error no_torch(const std::string& what, const TorchModels* torch) {

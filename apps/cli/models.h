@@ -10,9 +10,9 @@
 
 namespace motley::cli {
 
-/// `retrieve`, `bring` and `origin` fetch their data sets; they may be empty. `torch` may be null.
+/// `retrieve` and `bring` fetch their data sets; they may be empty. `torch` may be null.
 std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, data::Bring bring,
-                                                    runtime::OpenOrigin origin, std::shared_ptr<TorchModels> torch);
+                                                    std::shared_ptr<TorchModels> torch);
 
 /// That there is no torch for `what`.
 Error no_torch(const std::string& what, const TorchModels* torch);

@@ -23,9 +23,8 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 13> kCommands{"train",  "plan",    "join",  "wake",   "invite",
-                                                     "revoke", "devices", "audit", "export", "sample",
-                                                     "doctor", "env",     "bench"};
+constexpr std::array<std::string_view, 12> kCommands{"train", "plan",   "join",   "invite", "revoke", "devices",
+                                                     "audit", "export", "sample", "doctor", "env",    "bench"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -94,14 +93,13 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
-  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.origin, surroundings.torch);
+  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.torch);
   context.torch = surroundings.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
   add_train(app, chosen);
   add_plan(app, chosen);
   add_join(app, chosen);
-  add_wake(app, chosen);
   add_invite(app, chosen);
   add_revoke(app, chosen);
   add_devices(app, chosen);
@@ -160,7 +158,6 @@ std::vector<std::string> Launch::join_options() const {
   if (as.yield.battery_pauses) add("--battery", "pause");
   for (const std::string& setting : as.overrides) add("--set", setting);
   for (const std::string& each : as.data_directories) add("--data-dir", each);
-  for (const std::string& each : as.origins) add("--origin", each);
   return words;
 }
 

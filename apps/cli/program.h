@@ -47,7 +47,6 @@ using ScriptRunner = std::function<int(const Launch&)>;
 struct Surroundings {
   data::Retrieve retrieve{};             // without it no data set is downloaded
   data::Bring bring{};                   // without it of all addresses http alone is fetched
-  runtime::OpenOrigin origin{};          // without it no address is asked for blocks
   ScriptRunner run_script{};             // without it commands with a script are errors
   std::shared_ptr<TorchModels> torch{};  // without it there is softmax regression alone
   std::string python{};                  // the version of the Python that this runs in

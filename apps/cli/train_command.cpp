@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "durations.h"
 #include "manners_options.h"
+#include "standard_streams.h"
 
 namespace motley::cli {
 namespace {
@@ -12,7 +13,7 @@ struct TrainArguments {
 };
 
 Status run_train(const TrainArguments& arguments, Context& context) {
-  const runtime::TrainOptions& options = arguments.options;
+  runtime::TrainOptions options = arguments.options;
   if (arguments.keys) {
     for (const std::string& line : config::describe_keys()) std::printf("%s\n", line.c_str());
     return {};
@@ -25,6 +26,8 @@ Status run_train(const TrainArguments& arguments, Context& context) {
     return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
                  "motley train fashion-cnn"};
   }
+  const bool at_terminal = !context.json && is_terminal(kOut);
+  options.pair = options.pair || (at_terminal && !options.plaintext && !arguments.dry_run);
   return start({.role = arguments.dry_run ? Role::plan : Role::train, .head = {.train = options}}, context);
 }
 
@@ -57,8 +60,10 @@ void add_train(CLI::App& app, Command& chosen) {
                                              "no encryption: for benchmarks on a network that is all yours");
   command
       ->add_flag("--pair", options->pair,
-                 "announce this run in the local network and show a code by which machines join it without a token")
+                 "show an address and a code of six digits, by which machines join without the token; at a terminal "
+                 "that is done without it")
       ->excludes(plaintext);
+  command->add_flag("--verbose", options->verbose, "show the token and all addresses of this machine beside the code");
   command
       ->add_flag("--dry-run", arguments->dry_run,
                  "train nothing: measure, and say what training would gain; as motley plan")

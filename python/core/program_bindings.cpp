@@ -9,7 +9,6 @@
 #include "python_torch.h"
 #include "runtime/head/block_desk.h"
 #include "runtime/head/reception.h"
-#include "runtime/worker/block_fetch.h"
 
 namespace motley::python {
 namespace {
@@ -46,47 +45,9 @@ data::Bring bring_by_python(const nb::callable& bring) {
   };
 }
 
-/// By an object of Python, which has ask(file, hash, offset, count, waited_for) and close().
-class PythonOrigin final : public runtime::Origin {
- public:
-  explicit PythonOrigin(nb::object origin) : origin_(std::move(origin)) {}
-  PythonOrigin(const PythonOrigin&) = delete;
-  PythonOrigin& operator=(const PythonOrigin&) = delete;
-  ~PythonOrigin() override {
-    const nb::gil_scoped_acquire gil;
-    origin_.attr("close")();
-    origin_.reset();
-  }
-  void ask(std::size_t file, std::uint64_t offset, const blocks::Sources::Open& block) override {
-    const nb::gil_scoped_acquire gil;
-    origin_.attr("ask")(file, nb::bytes(block.hash.data(), block.hash.size()), offset, block.bytes, block.waited_for);
-  }
-
- private:
-  nb::object origin_;
-};
-
-/// By a function of Python: open(files, allowed, fetch), which gives such an object or raises motley.Error.
-runtime::OpenOrigin origin_by_python(const nb::callable& open) {
-  return [open = open.ptr()](const std::vector<runtime::OriginFile>& files, const std::vector<std::string>& allowed,
-                             std::shared_ptr<runtime::BlockFetch> fetch) -> Result<std::unique_ptr<runtime::Origin>> {
-    const nb::gil_scoped_acquire gil;
-    nb::list each;
-    for (const runtime::OriginFile& file : files) each.append(nb::make_tuple(file.address, file.size));
-    try {
-      return std::unique_ptr<runtime::Origin>(
-          std::make_unique<PythonOrigin>(nb::handle(open)(each, allowed, std::move(fetch))));
-    } catch (nb::python_error& error) {
-      return error_of(error, "where the files come from", ErrorCode::usage);
-    }
-  };
-}
-
-/// `retrieve`, `bring`, `torch` and `origin` outlive the command, so they are borrowed: they may be called without the
-/// GIL.
+/// `retrieve`, `bring` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
 int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
-                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring,
-                const std::optional<nb::callable>& origin) {
+                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -103,7 +64,6 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
                               {.retrieve = by_python(retrieve),
                                .bring = bring ? bring_by_python(*bring) : data::Bring{},
-                               .origin = origin ? origin_by_python(*origin) : runtime::OpenOrigin{},
                                .run_script = keep,
                                .torch = torch ? python_torch(*torch) : nullptr,
                                .python = python});
@@ -132,8 +92,6 @@ void bind_program(nb::module_& m) {
            [](cli::Launch& launch) { launch.head.train.reception = std::make_shared<runtime::Reception>(); })
       .def("offer", [](cli::Launch& launch,
                        std::shared_ptr<runtime::Offers> offers) { launch.head.train.offers = std::move(offers); })
-      .def("keep_stock", [](cli::Launch& launch,
-                            std::shared_ptr<runtime::SampleStock> stock) { launch.join.stock = std::move(stock); })
       .def("close_door",
            [](cli::Launch& launch) {
              const nb::gil_scoped_release no_gil;
@@ -157,7 +115,6 @@ void bind_program(nb::module_& m) {
                    })
       .def_ro("agreed", &cli::Launch::agreed)
       .def_ro("installs", &cli::Launch::installs)
-      .def_prop_ro("origins", [](const cli::Launch& launch) { return launch.join.origins; })
       .def_prop_ro("token", [](const cli::Launch& launch) { return fleet::to_text(launch.join.token); })
       .def_prop_ro("idle_only", [](const cli::Launch& launch) { return launch.join.yield.idle_only; })
       .def_prop_ro("join_options", &cli::Launch::join_options)
@@ -171,7 +128,7 @@ void bind_program(nb::module_& m) {
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
   m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"),
-        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none(), nb::arg("origin") = nb::none());
+        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none());
 }
 
 }  // namespace motley::python

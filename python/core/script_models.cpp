@@ -165,8 +165,7 @@ SharedBytes loss_state(const nb::bytes& state) {
   return shared(state);
 }
 
-Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config, const runtime::DownloadReport&,
-                                                const runtime::ComingData&) {
+Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config, const runtime::DownloadReport&) {
   if (config.model_kind != config::kScriptKind) {
     return Error{ErrorCode::mismatch, "this is a Python script, but the run trains '" + config.model_kind + "'",
                  "motley join TOKEN, without a script"};

@@ -55,8 +55,7 @@ class ScriptModels final : public runtime::ModelProvider {
  public:
   explicit ScriptModels(std::shared_ptr<const Script> script) : script_(std::move(script)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override { return script_->devices; }
-  Result<runtime::ModelInputs> load(const config::RunConfig& config, const runtime::DownloadReport& report,
-                                    const runtime::ComingData& coming) override;
+  Result<runtime::ModelInputs> load(const config::RunConfig& config, const runtime::DownloadReport& report) override;
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
   Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;

@@ -119,59 +119,19 @@ class Offers:
         """`files`: (path, size, SHA-256 of each block of 1 MiB, one after the other). They are to stay as they are from now on."""
     def __len__(self) -> int: ...
 
-class DataShare:
-    """Hands sets that are whole on this machine on to others that the head names."""
-
-    def add(self, manifest: bytes, hash: bytes, files: Sequence[tuple[str, int, bytes]]) -> None:
-        """As Offers.add(). REQUIRES a head that said it knows of sources."""
-    def close(self) -> None: ...
-
-def open_data_share(launch: Launch) -> DataShare:
-    """The launch's worker tells it of its steps, which do not become longer by it."""
-
-class BlockFetch:
-    """The connections by which files of a head come here: the head's, and of other machines that have them."""
+class BlockLink:
+    """The connection by which files of a head come here."""
 
     def dial(self) -> None:
-        """To the head. What is open there is asked for again once it is connected."""
+        """What is open is asked for again once it is connected."""
     def ask(self, offer: int) -> None: ...
-    def find_sources(self, set: bytes) -> None:
-        """Other machines are asked from now on, too, for blocks of the set whose manifest has that hash. REQUIRES a head that said it knows
-        of sources."""
-    def window(self, each: int) -> int:
-        """How many blocks are to be open, where one connection deserves so many."""
-    @property
-    def has_room(self) -> bool: ...
-    @property
-    def bytes_from_others(self) -> int: ...
-    def want(self, hash: bytes, bytes: int, waited_for: bool = False) -> None:
-        """`waited_for`: by somebody; of what is asked for already: by now. REQUIRES has_room."""
-    @property
-    def bytes_from_origin(self) -> int: ...
-    def origin_asked(self) -> list[tuple[bytes, bool]]:
-        """Hashes of the blocks that the origin is to bring, since this was called last, and whether somebody waits for them by now."""
-    def origin_opens(self) -> None:
-        """From now on the origin is one more source. This and the following two: on any thread."""
-    def origin_brings(self, hash: bytes, content: bytes) -> None:
-        """Content of another hash is the origin's end."""
-    def origin_ends(self, why: str) -> None: ...
+    def want(self, hash: bytes, bytes: int) -> None:
+        """At most 64 may be open."""
     def next(self, seconds: float) -> tuple[Any, ...] | None:
-        """("connected",), ("offered", hash, bytes, offers there are, whether the head knows of sources), ("content", hash, bytes),
-        ("waits",): steps of the run come first, ("dropped", why, whether it is the origin): another machine or the origin is asked for
-        nothing more, ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
+        """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("waits",): steps of the run come first,
+        ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
 
-def open_block_fetch(launch: Launch) -> BlockFetch: ...
-
-class SampleStock:
-    """Which train samples this machine has so far."""
-
-    def __init__(self) -> None: ...
-    def tell(self, epoch: int, first: int, count: int, all: bool, lacks_tests: bool) -> None:
-        """Those at positions [first, first + count) of the order of that epoch, or all; and whether test samples are missing. The head
-        grants this machine no others."""
-    def place(self) -> tuple[int, bool, int, int, int] | None:
-        """(seed of the order, whether it shuffles, epoch, first position and samples of the newest step); None: this machine is in no
-        run yet."""
+def open_block_link(launch: Launch) -> BlockLink: ...
 
 class Launch:
     script: str
@@ -189,8 +149,6 @@ class Launch:
         """From now on the runs of this launch come one after the other: machines that join find each by the token of the first."""
     def offer(self, offers: Offers) -> None:
         """From now on the runs of this launch hand them out."""
-    def keep_stock(self, stock: SampleStock) -> None:
-        """What this machine says of the samples that it has, once it joins."""
     def go_on(self, directory: str, resume: bool) -> None:
         """For the next run, in this directory."""
     @property
@@ -204,9 +162,6 @@ class Launch:
     @property
     def installs(self) -> bool:
         """What the fetched script imports, and this Python lacks, into an environment of its own."""
-    @property
-    def origins(self) -> list[str]:
-        """Which addresses the files of a script that joins may be asked of beside the head: "public", or SCHEME://HOST[:PORT]."""
     @property
     def token(self) -> str:
         """Of the run that is to be joined."""
@@ -314,10 +269,8 @@ def run_command(
     retrieve: Callable[[str, Callable[[bytes, int], bool]], str],
     torch: Callable[[], Any] | None = None,
     bring: Callable[[str], str] | None = None,
-    origin: Callable[[list[tuple[str, int]], list[str], BlockFetch], Any] | None = None,
 ) -> int:
-    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there.
-    origin: _from_origin.open_set."""
+    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there."""
 
 class ScriptRules:
     """What a TorchScript file may be and do: adapters/builtin/script_rules.h. What is refused raises Error."""

@@ -147,9 +147,9 @@ void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
 }  // namespace
 
 std::string_view to_word(Trouble trouble) noexcept {
-  constexpr std::array<std::string_view, 15> kWords{
-      "kill",  "power loss", "freeze", "partition",  "partition up", "partition down", "data stall", "reset",
-      "speed", "poison",     "leave",  "step aside", "head kill",    "head freeze",    "no samples"};
+  constexpr std::array<std::string_view, 14> kWords{
+      "kill",  "power loss", "freeze", "partition", "partition up", "partition down", "data stall",
+      "reset", "speed",      "poison", "leave",     "step aside",   "head kill",      "head freeze"};
   return kWords[static_cast<std::size_t>(trouble)];
 }
 

@@ -62,7 +62,6 @@ enum class Trouble : std::uint8_t {
   step_aside,  // somebody uses the machine for `lasts`: hands over what is done and comes back
   head_kill,   // the coordinator dies and comes back from its disk after `lasts`
   head_freeze,
-  no_samples,  // its train samples are not there for `lasts`
 };
 std::string_view to_word(Trouble trouble) noexcept;
 

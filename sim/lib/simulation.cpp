@@ -176,10 +176,6 @@ class Simulation {
         node.step_aside();
         until(d, [&node] { node.come_back(); });
         break;
-      case Trouble::no_samples:
-        node.tell_stock({});
-        until(d, [&node] { node.tell_stock({.all = true}); });
-        break;
       case Trouble::head_kill:
         kill_head(d);
         break;

@@ -98,13 +98,6 @@ void WorkerNode::step_aside() {
   });
 }
 
-void WorkerNode::tell_stock(const wire::Stock& stock) {
-  note(stock.all ? "has all samples" : "has no samples");
-  process_.run([this, stock] {
-    if (worker_) worker_->tell_stock(stock);
-  });
-}
-
 void WorkerNode::come_back() {
   process_.run([this] {
     if (!std::exchange(aside_, false)) return;  // started anew meanwhile

@@ -31,7 +31,6 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   void leave();
   void step_aside();
   void come_back();
-  void tell_stock(const wire::Stock& stock);
   Computer& computer() { return computer_; }
 
   [[nodiscard]] bool running() const noexcept { return process_.alive() && !ended_; }

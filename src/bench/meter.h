@@ -1,12 +1,7 @@
 #pragma once
-// Time and processor time of a piece of work, and the medians of several. Any thread; a Meter belongs to one.
+// Time and processor time of a piece of work. One thread.
 
 #include <chrono>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <thread>
-#include <vector>
 
 #include "machine/processor_time.h"
 
@@ -14,37 +9,16 @@ namespace motley::bench {
 
 using Clock = std::chrono::steady_clock;
 
-struct Speed {
-  double gb_per_s = 0;
-  double processor_s_per_gb = 0;  // of the whole process; on a busy machine the steadier of the two
-  double receiver_s_per_gb = 0;   // of that, the receiving end's; 0 where both ends send
-};
-
 /// From its making on.
 class Meter {
  public:
-  [[nodiscard]] double wall_s() const;
-  [[nodiscard]] double processor_s() const;  // of the whole process
-  [[nodiscard]] Speed speed(std::uint64_t bytes) const;
+  [[nodiscard]] double wall_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  /// Of the whole process.
+  [[nodiscard]] double processor_s() const { return machine::processor_time_s() - processor_start_s_; }
 
  private:
   Clock::time_point start_ = Clock::now();
   double processor_start_s_ = machine::processor_time_s();
 };
-
-/// Processor time of those threads that call note(), from the beginning of each to its last call. Any thread.
-class ThreadMeter {
- public:
-  void note();
-  [[nodiscard]] double processor_s() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::thread::id, double> seconds_;
-};
-
-/// 0 of nothing.
-double median(std::vector<double> values);
-double largest(const std::vector<double>& values);
 
 }  // namespace motley::bench

@@ -18,20 +18,13 @@ Error unwanted(std::string what) {
 
 bool Asking::has_room() const noexcept { return open_.size() < wire::kWantsMax; }
 
-std::optional<wire::Want> Asking::want(const Hash& hash, std::size_t bytes, bool waited_for) {
+std::optional<wire::Want> Asking::want(const Hash& hash, std::size_t bytes) {
   MOTLEY_ASSERT(has_room() && bytes > 0 && bytes <= wire::kManifestBytesMax);
-  const auto [found, fresh] =
-      open_.try_emplace(prefix_of(hash), Open{.hash = hash, .bytes = bytes, .waited_for = waited_for});
-  if (fresh) return asked(found->second);
-  if (!waited_for || !hurries_ || std::exchange(found->second.waited_for, true)) return std::nullopt;
-  wire::Want again = asked(found->second);
-  again.haste = wire::kWaitedForByNow;
-  return again;
+  const auto [found, fresh] = open_.try_emplace(prefix_of(hash), Open{.hash = hash, .bytes = bytes});
+  return fresh ? std::optional(asked(found->second)) : std::nullopt;
 }
 
-wire::Want Asking::asked(const Open& open) {
-  return {.offer = 0, .sha256 = {open.hash.begin(), open.hash.end()}, .haste = open.waited_for ? wire::kWaitedFor : 0};
-}
+wire::Want Asking::asked(const Open& open) { return {.offer = 0, .sha256 = {open.hash.begin(), open.hash.end()}}; }
 
 Result<Asking::Added> Asking::add(const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
@@ -54,10 +47,9 @@ Result<Asking::Added> Asking::add(const wire::Frame& frame) {
     return added;
   }
   open.content.clear();
-  if (++open.attempts < attempts_) return Added{.again = asked(open)};
+  if (++open.attempts < kAttemptsMax) return Added{.again = asked(open)};
   return Error{ErrorCode::mismatch,
-               "a block came " + (attempts_ > 1 ? std::to_string(attempts_) + " times " : std::string()) +
-                   "with another content than its hash says",
+               "a block came " + std::to_string(kAttemptsMax) + " times with another content than its hash says",
                "did a file change on the head while it was offered? start the run there again"};
 }
 

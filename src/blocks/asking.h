@@ -20,15 +20,12 @@ inline constexpr int kAttemptsMax = 3;  // at content that came with another has
 
 class Asking {
  public:
-  /// `attempts`: at content that comes with another hash.
-  explicit Asking(HashOf hash_of, int attempts = kAttemptsMax) : hash_of_(std::move(hash_of)), attempts_(attempts) {}
+  explicit Asking(HashOf hash_of) : hash_of_(std::move(hash_of)) {}
 
   [[nodiscard]] bool has_room() const noexcept;
-  /// The Want to be sent, if any: of what is open already where it is waited for by now. REQUIRES has_room() and bytes
-  /// from 1 to wire::kManifestBytesMax.
-  std::optional<wire::Want> want(const Hash& hash, std::size_t bytes, bool waited_for = false);
-  /// Of the head, what is known of it: whether it understands that something is waited for by now.
-  void set_hurries(bool hurries) noexcept { hurries_ = hurries; }
+  /// The Want to be sent; nothing, where it is open already. REQUIRES has_room() and bytes from 1 to
+  /// wire::kManifestBytesMax.
+  std::optional<wire::Want> want(const Hash& hash, std::size_t bytes);
 
   struct Added {
     std::optional<Hash> whole{};  // it has come, and is open no longer
@@ -47,14 +44,11 @@ class Asking {
     Hash hash{};
     std::size_t bytes = 0;
     int attempts = 0;
-    bool waited_for = false;
     std::vector<std::byte> content{};
   };
   static wire::Want asked(const Open& open);
 
   HashOf hash_of_;
-  int attempts_;
-  bool hurries_ = false;
   std::map<std::uint64_t, Open> open_;  // by prefix: frames have no more of the hash
 };
 

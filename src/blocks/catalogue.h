@@ -35,7 +35,6 @@ class Catalogue {
     SharedBytes manifest;
     Hash hash{};  // of the manifest
     std::vector<File> files{};
-    std::string train_fingerprint{}, test_fingerprint{};  // of the data that they are; empty: not known
   };
 
   /// Errors: input, where it is larger than what may be offered, or a file has another number of blocks than its size

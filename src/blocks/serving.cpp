@@ -17,24 +17,19 @@ Status Serving::ask(const wire::Want& want) {
   }
   Wanted wanted{want.offer, {}};
   std::ranges::copy(want.sha256, wanted.hash.begin());
-  if (want.haste == wire::kWaitedForByNow) {
-    const auto found = std::ranges::find(open_, wanted);
-    if (found == open_.end()) return {};
-    open_.erase(found);
-  }
   if (open() >= wire::kWantsMax) {
     return Error{ErrorCode::protocol,
                  "expected at most " + std::to_string(wire::kWantsMax) + " open wishes, found more",
                  "install the same version of motley on both machines"};
   }
-  (want.haste == 0 && want.offer == 0 ? open_ : waited_for_).push_back(wanted);
+  open_.push_back(wanted);
   return {};
 }
 
-std::optional<Wanted> Serving::take(std::deque<Wanted>& from) {
-  if (from.empty()) return std::nullopt;
-  const Wanted first = from.front();
-  from.pop_front();
+std::optional<Wanted> Serving::next() {
+  if (open_.empty()) return std::nullopt;
+  const Wanted first = open_.front();
+  open_.pop_front();
   return first;
 }
 

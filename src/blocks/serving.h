@@ -1,5 +1,5 @@
 #pragma once
-// What one who fetches has asked for and was not sent yet: what somebody waits for comes first. Pure.
+// What one who fetches has asked for and was not sent yet. Pure.
 
 #include <deque>
 #include <optional>
@@ -21,16 +21,11 @@ class Serving {
   /// Errors: protocol, where it is neither an offer nor a hash, or more than wire::kWantsMax are open.
   Status ask(const wire::Want& want);
   /// What is to be answered next; it is open no longer.
-  std::optional<Wanted> next() { return take(waited_for_.empty() ? open_ : waited_for_); }
-  /// Likewise of what somebody waits for.
-  std::optional<Wanted> next_waited_for() { return take(waited_for_); }
-  [[nodiscard]] std::size_t open() const noexcept { return open_.size() + waited_for_.size(); }
-  [[nodiscard]] bool waited_for() const noexcept { return !waited_for_.empty(); }
+  std::optional<Wanted> next();
+  [[nodiscard]] std::size_t open() const noexcept { return open_.size(); }
 
  private:
-  static std::optional<Wanted> take(std::deque<Wanted>& from);
-
-  std::deque<Wanted> open_, waited_for_;
+  std::deque<Wanted> open_;
 };
 
 }  // namespace motley::blocks

@@ -68,7 +68,6 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::WorkerReady& event, Time) { sessions_.on(event); }
   void on(const modes::WorkerSynced& event, Time now) { sessions_.on(event, now); }
   void on(const modes::RefreshWanted& event, Time) { sessions_.on(event); }
-  void on(const modes::StockTold& event, Time) { sessions_.on(event); }
   void on(const modes::WorkerYields& event, Time) { sessions_.on(event); }
   void on(const modes::SessionEnded& event, Time) { sessions_.on(event); }
   void on(const modes::Calibrated& event, Time now) { sessions_.on(event, now); }

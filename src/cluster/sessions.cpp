@@ -106,10 +106,6 @@ void Sessions::on(const modes::RefreshWanted& event) {
   send.urgent = true;
 }
 
-void Sessions::on(const modes::StockTold& event) {
-  if (Member* member = run_.roster.find(event.session)) member->stock = event.stock;
-}
-
 void Sessions::on(const modes::WorkerYields& event) {
   Member* member = run_.roster.find(event.session);
   if (member == nullptr || !member->admitted()) return;

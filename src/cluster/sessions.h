@@ -22,7 +22,6 @@ class Sessions {
   void on(const modes::WorkerReady& event);
   void on(const modes::WorkerSynced& event, Time now);
   void on(const modes::RefreshWanted& event);
-  void on(const modes::StockTold& event);
   void on(const modes::WorkerYields& event);
   void on(const modes::SessionEnded& event);
   void on(const modes::Calibrated& event, Time now);

@@ -10,7 +10,6 @@
 #include "base/format.h"
 #include "base/little_endian.h"
 #include "base/xxh64.h"
-#include "data/coming_rows.h"
 
 namespace motley::data {
 namespace {
@@ -38,7 +37,7 @@ class ArrayDataset final : public Dataset {
     const std::uint64_t element_bytes = bytes_of(parts_.sample_dtype);
     const bool of_classes = parts_.target_kind == TargetKind::classes;
     MOTLEY_ASSERT(parts_.size > 0 && sample_elements_ > 0);
-    MOTLEY_ASSERT(parts_.from || parts_.sample_dtype == DType::u8 || parts_.sample_dtype == DType::f32);
+    MOTLEY_ASSERT(parts_.sample_dtype == DType::u8 || parts_.sample_dtype == DType::f32);
     MOTLEY_ASSERT(parts_.samples.size() == parts_.size * sample_elements_ * element_bytes);
     MOTLEY_ASSERT(parts_.classes.size() == (of_classes ? parts_.size : 0));
     MOTLEY_ASSERT(parts_.values.size() == (of_classes ? 0 : parts_.size * parts_.target_elements));
@@ -48,9 +47,7 @@ class ArrayDataset final : public Dataset {
     for (std::size_t v = 0; v < pixel_.size(); ++v) {
       pixel_[v] = (static_cast<float>(v) / 255.0F - normalisation.mean) / normalisation.std;
     }
-    const std::uint64_t row = sample_elements_ * element_bytes;
-    coming_ = {.from = std::move(parts_.from), .at = parts_.samples_at, .stride = row, .bytes = row};
-    fingerprint_ = coming_.comes() ? std::move(parts_.fingerprint) : describe();
+    fingerprint_ = describe();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return parts_.size; }
@@ -59,10 +56,6 @@ class ArrayDataset final : public Dataset {
   [[nodiscard]] std::uint64_t target_elements() const override { return parts_.target_elements; }
   [[nodiscard]] std::uint64_t classes() const override { return classes_; }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
-
-  [[nodiscard]] bool comes() const override { return coming_.comes(); }
-  [[nodiscard]] bool is_here(std::uint64_t index) const override { return coming_.is_here(index); }
-  [[nodiscard]] Status wait(std::span<const std::uint64_t> indices) const override { return coming_.wait(indices); }
 
   void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override {
     MOTLEY_ASSERT(x.size() == indices.size() * sample_elements_);
@@ -73,11 +66,8 @@ class ArrayDataset final : public Dataset {
       if (parts_.sample_dtype == DType::u8) {
         const std::byte* pixels = samples + indices[i] * sample_elements_;
         for (std::size_t j = 0; j < row.size(); ++j) row[j] = pixel_[std::to_integer<std::size_t>(pixels[j])];
-      } else if (parts_.sample_dtype == DType::f32) {
-        copy_floats(samples + indices[i] * row.size_bytes(), row);
       } else {
-        const std::byte* elements = samples + indices[i] * sample_elements_ * bytes_of(parts_.sample_dtype);
-        for (std::size_t j = 0; j < row.size(); ++j) row[j] = float_at(elements, parts_.sample_dtype, j);
+        copy_floats(samples + indices[i] * row.size_bytes(), row);
       }
     }
   }
@@ -112,7 +102,6 @@ class ArrayDataset final : public Dataset {
   }
 
   Parts parts_;
-  ComingRows coming_;
   std::uint64_t sample_elements_ = 1;
   std::uint64_t classes_ = 0;
   std::array<float, 256> pixel_{};

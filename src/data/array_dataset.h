@@ -1,6 +1,6 @@
 #pragma once
-// The one implementation of Dataset: samples as bytes (u8 or little-endian float32; of other types where they come
-// while it is used), targets decoded. Immutable; any thread may gather.
+// The one implementation of Dataset: samples as bytes (u8 or little-endian float32), targets decoded. Immutable; any
+// thread may gather.
 
 #include <cstdint>
 #include <memory>
@@ -17,16 +17,13 @@ constexpr std::int64_t kClassesMax = std::int64_t{1} << 20;
 
 struct Parts {
   std::uint64_t size = 0;
-  DType sample_dtype = DType::u8;  // u8 or f32; where they come, what an Array may be of
+  DType sample_dtype = DType::u8;  // u8 or f32
   std::vector<std::int64_t> sample_shape;
   SharedBytes samples;
   TargetKind target_kind = TargetKind::classes;
   std::uint64_t target_elements = 1;
-  std::vector<std::int64_t> classes;     // target_kind classes: size of them, each in [0, kClassesMax)
-  std::vector<float> values;             // target_kind values: size * target_elements of them
-  std::shared_ptr<const Source> from{};  // that the samples come from; null: they are here
-  std::uint64_t samples_at = 0;          // in it
-  std::string fingerprint{};             // where they come: it cannot be computed
+  std::vector<std::int64_t> classes;  // target_kind classes: size of them, each in [0, kClassesMax)
+  std::vector<float> values;          // target_kind values: size * target_elements of them
 };
 
 /// REQUIRES parts that fit each other; readers check before.

@@ -1,5 +1,5 @@
 #pragma once
-// A data set: samples of one shape with integer or float targets. Immutable after loading; any thread may
+// A data set in memory: samples of one shape with integer or float targets. Immutable after loading; any thread may
 // gather.
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "data/source/download.h"
-#include "data/source/source.h"
 #include "motley/result.h"
 
 namespace motley::data {
@@ -33,13 +32,6 @@ class Dataset {
   /// y: indices.size() * target_elements() class numbers. REQUIRES classes.
   virtual void gather_classes(std::span<const std::uint64_t> indices, std::span<std::int64_t> y) const = 0;
   virtual void gather_values(std::span<const std::uint64_t> indices, std::span<float> y) const = 0;  // REQUIRES values
-
-  /// Whether its samples come while it is used: those that have come may be gathered.
-  [[nodiscard]] virtual bool comes() const { return false; }
-  /// Whether that sample has come; where not, it is asked for.
-  [[nodiscard]] virtual bool is_here(std::uint64_t /*index*/) const { return true; }
-  /// Waits for samples. Errors: of who brings them.
-  [[nodiscard]] virtual Status wait(std::span<const std::uint64_t> /*indices*/) const { return {}; }
 };
 
 struct Normalisation {
@@ -55,8 +47,6 @@ struct OpenOptions {
   Retrieve retrieve;             // empty: nothing is downloaded
   std::uint64_t block = 256;     // text: bytes of a sample, > 0
   bool hold_out = false;         // text: the last tenth of the samples is the part "test", the others are "train"
-  OpenSource open{};             // empty: open_source()
-  std::string fingerprint{};     // of data that come; REQUIRED where `open` gives a source that does
 };
 
 /// `uri`: "fashion-mnist", "mnist" (with "train" or "test" as `part`); a directory holding IDX files under their usual

@@ -20,22 +20,24 @@ constexpr std::string_view kForms =
     "fashion-mnist, mnist, synthetic:SIZE:FEATURES:CLASSES, text:FILE, a directory of IDX files, IMAGES+LABELS (IDX or "
     ".npy), or a packed file";
 
-Result<Parts> load_pair(const ImagesAndLabels& uris, const OpenSource& open) {
-  const Result<std::shared_ptr<const Source>> images = open(uris.images);
-  if (!images) return images.error();
-  const Result<NamedArray> samples = read_samples(*images);
+Result<NamedArray> load_array(const std::string& uri) {
+  const Result<std::shared_ptr<const Source>> source = open_source(uri);
+  if (!source) return source.error();
+  return read_array(**source);
+}
+
+Result<Parts> load_pair(const ImagesAndLabels& uris) {
+  const Result<NamedArray> samples = load_array(uris.images);
   if (!samples) return samples.error();
-  const Result<std::shared_ptr<const Source>> labels = open(uris.labels);
-  if (!labels) return labels.error();
-  const Result<NamedArray> targets = read_array(**labels);
+  const Result<NamedArray> targets = load_array(uris.labels);
   if (!targets) return targets.error();
   return assemble(*samples, *targets);
 }
 
-Result<Parts> load_packed(const std::string& uri, const OpenSource& open) {
-  const Result<std::shared_ptr<const Source>> source = open(uri);
+Result<Parts> load_packed(const std::string& uri) {
+  const Result<std::shared_ptr<const Source>> source = open_source(uri);
   if (!source) return source.error();
-  return read_packed(*source);
+  return read_packed(**source);
 }
 
 Error unknown(const std::string& uri) {
@@ -45,26 +47,25 @@ Error unknown(const std::string& uri) {
           meant.empty() ? "check the spelling and the working directory" : "did you mean '" + meant + "'?"};
 }
 
-Result<Parts> load(const std::string& uri, const std::string& part, const OpenOptions& options,
-                   const OpenSource& open) {
+Result<Parts> load(const std::string& uri, const std::string& part, const OpenOptions& options) {
   if (uri.starts_with("synthetic:")) return make_synthetic(uri, part);
   for (const NamedDataset& dataset : named_datasets()) {
     if (uri != dataset.name) continue;
     const Result<ImagesAndLabels> paths = find_or_fetch(dataset, part, options);
     if (!paths) return paths.error();
-    return load_pair(*paths, open);
+    return load_pair(*paths);
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(uri, ignored)) {
     const Result<ImagesAndLabels> paths = find_idx_pair(uri, part);
     if (!paths) return paths.error();
-    return load_pair(*paths, open);
+    return load_pair(*paths);
   }
-  if (std::filesystem::exists(uri, ignored)) return load_packed(uri, open);
+  if (std::filesystem::exists(uri, ignored)) return load_packed(uri);
   if (const std::size_t plus = uri.find('+'); plus != std::string::npos) {
-    return load_pair({uri.substr(0, plus), uri.substr(plus + 1)}, open);
+    return load_pair({uri.substr(0, plus), uri.substr(plus + 1)});
   }
-  if (uri.ends_with(".motley") || uri.find('/') != std::string::npos) return load_packed(uri, open);
+  if (uri.ends_with(".motley") || uri.find('/') != std::string::npos) return load_packed(uri);
   return unknown(uri);
 }
 
@@ -82,15 +83,13 @@ Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, cons
   if (part != "train" && part != "test") {
     return Error{ErrorCode::usage, "expected the part train or test, found '" + part + "'", "use train or test"};
   }
-  const OpenSource open = options.open ? options.open : OpenSource(open_source);
   if (names_text(uri)) {
-    const Result<std::shared_ptr<const Source>> source = open(text_path(uri));
+    const Result<std::shared_ptr<const Source>> source = open_source(text_path(uri));
     if (!source) return source.error();
-    return read_text(*source, part, options);
+    return read_text(**source, part, options);
   }
-  Result<Parts> parts = load(uri, part, options, open);
+  Result<Parts> parts = load(uri, part, options);
   if (!parts) return std::move(parts).error();
-  parts->fingerprint = options.fingerprint;
   return make_dataset(std::move(*parts), options.normalisation);
 }
 

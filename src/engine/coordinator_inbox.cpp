@@ -163,8 +163,6 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     on_ready(session, *ready);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     on_bye(session, *bye);
-  } else if (const auto* stock = std::get_if<wire::Stock>(&message)) {
-    feed_(modes::StockTold{session.id, {stock->all, stock->epoch, stock->first, stock->count, stock->lacks_tests}});
   } else if (!admitted) {
     return;
   } else if (const auto* begin = std::get_if<wire::Begin>(&message)) {

@@ -42,8 +42,6 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
       const plan::Affine known = known_speed.value_or(plan::Affine{});
-      ready = true;
-      if (stock) send(*stock);
       send(wire::Ready{{entries.begin(), entries.end()},
                        compared.train_fingerprint,
                        compared.test_fingerprint,
@@ -162,8 +160,7 @@ void Worker::connected(Time now, bool checksums) {
   Impl& w = *impl_;
   w.checksums = checksums;
   w.run = w.fence = w.heartbeat_heard_ns = 0;
-  w.admitted = w.ready = false;
-  w.opened.reset();
+  w.admitted = false;
   w.early_fence.reset();
   w.spec.reset();
   w.model_file = SharedBytes();
@@ -292,13 +289,6 @@ void Worker::lent_step(StretchStep step, std::function<void()> taken, Time now) 
 }
 
 void Worker::lent_ended(StretchEnd end) { impl_->lent.ended(std::move(end)); }
-
-void Worker::tell_stock(const wire::Stock& stock) {
-  impl_->stock = stock;
-  if (impl_->ready && impl_->machine.open()) impl_->send(stock);
-}
-
-const std::optional<StepRange>& Worker::opened() const noexcept { return impl_->opened; }
 
 void Worker::bytes_came(Time now) { impl_->decide(event::Heard{.weights = true}, now); }
 

@@ -126,11 +126,6 @@ class Worker {
   void lent_step(StretchStep step, std::function<void()> taken, Time now);
   void lent_ended(StretchEnd end);
 
-  /// Which train samples are here; said to each coordinator before it admits this worker, and now.
-  void tell_stock(const wire::Stock& stock);
-  /// The newest train pass of which this worker has heard.
-  [[nodiscard]] const std::optional<StepRange>& opened() const noexcept;
-
   /// More came on the lanes of weights, if not a whole frame: on a slow link one takes seconds.
   void bytes_came(Time now);
   void tick(Time now);   // at least every 100 ms

@@ -44,8 +44,6 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
   } else if (const auto* pass = std::get_if<wire::PassOpened>(&message)) {
-    if (static_cast<PassKind>(pass->pass >> 56) == PassKind::train)
-      opened = StepRange{pass->epoch, pass->first, pass->count};
     decide(*pass, now);
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
     decide(*closed, now);

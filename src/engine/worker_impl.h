@@ -61,11 +61,8 @@ struct Worker::Impl {
   SampleCounts samples;
   std::optional<plan::Affine> known_speed;  // of an earlier run
   std::vector<double> wire_seconds;         // see Ready
-  std::optional<wire::Stock> stock{};       // of every session
-  std::optional<StepRange> opened{};
-  bool ready = false;
-  std::optional<Error> why;  // of the disconnect under way
-  ErrorFeedback feedback;    // outlives sessions
+  std::optional<Error> why;                 // of the disconnect under way
+  ErrorFeedback feedback;                   // outlives sessions
   GradientSender gradients;
 
   // Of the running task.

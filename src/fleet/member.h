@@ -36,18 +36,6 @@ class MemberMachine {
   MemberState state_ = MemberState::loading;
 };
 
-/// Of which samples: those at positions of the order of one epoch, or all; and whether test samples are missing.
-struct Stock {
-  bool all = true;
-  std::uint64_t epoch = 0, first = 0, count = 0;
-  bool lacks_tests = false;
-
-  [[nodiscard]] bool has(const StepRange& range) const noexcept {
-    return all || (range.epoch == epoch && range.order_first >= first && range.count <= count &&
-                   range.order_first - first <= count - range.count);
-  }
-};
-
 struct Member {
   SessionId session = 0;
   WorkerId worker = 0;  // 0 while loading
@@ -66,8 +54,6 @@ struct Member {
   Time link_tried{};               // when one was sent
   bool compared = false;           // while parked: only until others have shown what they do alone
   Time help_due{};                 // after it had a share in vain: when it may have one again, unless it becomes faster
-  Stock stock{};                   // what it may be granted
-  bool lacking = false;            // it was left out for that, and people were told
   std::uint64_t share = 0;         // samples of the newest train pass
   std::uint32_t left_out = 0;      // train passes in a row without a share
   std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it

@@ -10,8 +10,8 @@
 
 namespace motley::machine {
 
-/// The command that has this system's firewall let in connections to the port and what is sent to all in the network;
-/// nothing where no firewall is known to be on.
+/// The command that has this system's firewall let in connections to the port; nothing where no firewall is known to be
+/// on.
 std::optional<std::string> firewall_command(std::uint16_t port, const std::filesystem::path& root = "/");
 
 struct NetworkHint {

@@ -54,11 +54,10 @@ bool is_of_wsl(const std::string& address) {
 std::optional<std::string> firewall_command(std::uint16_t port, const fs::path& root) {
   const std::string number = std::to_string(port);
   std::error_code ignored;
-  if (has_line(root / "etc/ufw/ufw.conf", "ENABLED=yes"))
-    return "sudo ufw allow " + number + "/tcp && sudo ufw allow 5353/udp";
+  if (has_line(root / "etc/ufw/ufw.conf", "ENABLED=yes")) return "sudo ufw allow " + number + "/tcp";
   if (fs::exists(root / "sys/fs/cgroup/system.slice/firewalld.service", ignored) ||
       fs::exists(root / "sys/fs/cgroup/systemd/system.slice/firewalld.service", ignored))
-    return "sudo firewall-cmd --add-port=" + number + "/tcp --add-service=mdns";
+    return "sudo firewall-cmd --add-port=" + number + "/tcp";
   return std::nullopt;
 }
 

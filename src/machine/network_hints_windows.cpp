@@ -3,9 +3,9 @@
 namespace motley::machine {
 
 std::optional<std::string> firewall_command(std::uint16_t port, const std::filesystem::path& /*root*/) {
-  const std::string rule = "netsh advfirewall firewall add rule name=motley dir=in action=allow profile=private ";
-  return "as administrator: " + rule + "protocol=TCP localport=" + std::to_string(port) + "; " + rule +
-         "protocol=UDP localport=5353";
+  return "as administrator: netsh advfirewall firewall add rule name=motley dir=in action=allow profile=private "
+         "protocol=TCP localport=" +
+         std::to_string(port);
 }
 
 std::vector<NetworkHint> network_hints(const std::vector<std::string>& /*addresses*/,

@@ -5,10 +5,7 @@ namespace motley::machine {
 
 /// On this process, so far.
 double processor_time_s();
-/// On the thread that asks, so far.
-double thread_processor_time_s();
-/// The same, for work of less than a millisecond of which the fastest of some rounds counts. Windows counts in turns of
-/// 15 ms: there it is the time that passes.
-double short_thread_time_s();
+/// On the thread that asks, so far. Windows counts in turns of 15 ms: there it is the time that passes.
+double thread_time_s();
 
 }  // namespace motley::machine

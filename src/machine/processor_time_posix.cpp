@@ -14,12 +14,10 @@ double processor_time_s() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double thread_processor_time_s() {
+double thread_time_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
-
-double short_thread_time_s() { return thread_processor_time_s(); }
 
 }  // namespace motley::machine

@@ -21,13 +21,7 @@ double processor_time_s() {
   return seconds(system) + seconds(own);
 }
 
-double thread_processor_time_s() {
-  FILETIME born{}, died{}, system{}, own{};
-  if (::GetThreadTimes(::GetCurrentThread(), &born, &died, &system, &own) == 0) return 0;
-  return seconds(system) + seconds(own);
-}
-
-double short_thread_time_s() {
+double thread_time_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 

@@ -80,13 +80,13 @@ enum class ReasonCode : std::uint8_t {
   run_over,
   stopped,
   joined,
-  behind,         // worker; a: its version, b: the current one
-  does_not_pay,   // worker; a: least milliseconds of a step with it, b: milliseconds without it
-  pays,           // worker
-  compared,       // worker: who is alone for a moment
-  nobody_else,    // worker
-  lacks_samples,  // worker
-  alone,          // worker; a: steps
+  behind,        // worker; a: its version, b: the current one
+  does_not_pay,  // worker; a: least milliseconds of a step with it, b: milliseconds without it
+  in_vain,       // worker
+  pays,          // worker
+  compared,      // worker: who is alone for a moment
+  nobody_else,   // worker
+  alone,         // worker; a: steps
   evaluation,
   aside,  // worker
   held,

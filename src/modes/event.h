@@ -102,11 +102,6 @@ struct AsideCompared {
   WorkerId worker = 0;
   bool alike = false;
 };
-/// From now on.
-struct StockTold {
-  SessionId session = 0;
-  fleet::Stock stock{};
-};
 struct WorkerYields {
   SessionId session = 0;
 };
@@ -144,7 +139,7 @@ struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
                            LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                           LeaseFailed, EvaluatedAside, AsideCompared, StockTold, WorkerYields, SessionEnded,
-                           StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                           LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep,
+                           StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

@@ -43,8 +43,6 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return who + " evaluates while the others train";
     case ReasonCode::nobody_else:
       return "nobody else is left";
-    case ReasonCode::lacks_samples:
-      return who + " has not all samples of this yet: others compute it until these are there";
     case ReasonCode::alone:
       return who + " works alone, so it makes " + number(reason.a) + " steps without asking";
     default:

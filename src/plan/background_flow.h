@@ -1,8 +1,8 @@
 #pragma once
 // What may be sent beside the training, as files to a machine that has none yet, without steps becoming longer than a
 // bound: it flows for some steps and rests for others, and for how many follows from how much longer steps took while
-// it flowed. What somebody waits for is lent time of steps to come, and rests are longer until that is paid back. One
-// thread at a time.
+// it flowed. Who begins is lent time of steps to come, and rests are longer until that is paid back. One thread at a
+// time.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ class BackgroundFlow {
   /// A step is closed that took so long.
   void step(double seconds, std::uint64_t samples);
   [[nodiscard]] bool flows() const noexcept { return !training_ || (wanted_ && flowing_); }
-  /// What somebody waits for may flow although it rests: what was sent is to be said by lent().
+  /// What is lent may flow although it rests: what was sent is to be said by lent().
   [[nodiscard]] bool lends() const noexcept { return debt_ < kDebtMax && lent_bytes_ < kLentBytesMax; }
   void lent(std::size_t bytes) noexcept { lent_bytes_ += bytes; }
   /// How much longer a step takes while it flows, at the most that is likely; 1 where nothing is known.

@@ -26,6 +26,9 @@ struct RunStarted {
   std::string token_file{};      // where it went
   std::string pairing_code{};    // "123456"; empty: there is none
   std::string join_with{};       // what a worker says behind the token
+  std::vector<std::string>
+      addresses{};       // where people join with the code: the one that others likely reach comes first
+  bool verbose = false;  // tells people all ways in
   bool plaintext = false;
   bool tested = false;  // evaluates at its marks
 };

@@ -37,6 +37,7 @@ class JsonSink final : public Sink {
                  {"seed", e.seed},
                  {"join", e.join},
                  {"code", e.pairing_code},
+                 {"addresses", e.addresses},
                  {"directory", e.directory},
                  {"steps", e.steps},
                  {"steps_per_epoch", e.steps_per_epoch},

@@ -1,6 +1,7 @@
 #include "report/lines.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/format.h"
 
@@ -27,12 +28,13 @@ std::string text(const RunStarted& e) {
                     formatted("steps of %llu samples, in ", static_cast<Count>(e.global_batch)) + e.directory + "\n";
   if (e.first_step > 0) all += formatted("going on after step %llu\n", static_cast<Count>(e.first_step));
   if (e.plaintext) all += "NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)\n";
-  if (!e.join.empty())
-    all += "on another machine:  motley join " + e.join + (e.join_with.empty() ? "" : " " + e.join_with) + "\n";
-  if (!e.pairing_code.empty()) {
-    all += "or, in this network:  motley join" + (e.join_with.empty() ? "" : " " + e.join_with) + "  and the code " +
-           e.pairing_code.substr(0, 3) + " " + e.pairing_code.substr(3) + ", good for ten minutes\n";
+  if (!e.pairing_code.empty() && !e.addresses.empty()) {
+    all += "on another machine, in the next ten minutes:\n  pip install motley\n";
+    for (const std::string& address : std::span(e.addresses).first(e.verbose ? e.addresses.size() : 1))
+      all += "  motley join " + address + " " + e.pairing_code + "\n";
   }
+  if (!e.join.empty() && (e.pairing_code.empty() || e.verbose))
+    all += "on another machine:  motley join " + e.join + (e.join_with.empty() ? "" : " " + e.join_with) + "\n";
   if (!e.token_file.empty()) all += "the join token is in " + e.token_file + "\n";
   return all;
 }

@@ -21,7 +21,6 @@ Status ComputeThread::try_passes(const LossState& state) {
   const std::uint64_t most = std::min<std::uint64_t>(prepared_.train_samples, most_);
   std::vector<std::uint64_t> indices(most);
   std::iota(indices.begin(), indices.end(), 0);
-  if (Status here = wait_for(PassKind::probe, indices); !here) return here;
   Task like{.kind = PassKind::probe, .indices = indices, .seed = prepared_.seed, .state = state};
   const MemoryUse before = prepared_.model->memory(prepared_.reserve_bytes);
   const std::uint64_t budget = before.budget > prepared_.reserve_bytes ? before.budget - prepared_.reserve_bytes : 0;

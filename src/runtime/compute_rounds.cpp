@@ -52,7 +52,6 @@ Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink&
   }
   const std::vector<std::uint64_t> indices =
       data::samples_at(order.spans, prepared_.seed, prepared_.train_samples, prepared_.shuffle);
-  if (Status here = wait_for(PassKind::train, indices); !here) return here;
   while (local_->more() && stop.limit() == order.count) {
     if (local_->waits() && (local_->made_all_ahead() || weights_are_here())) {
       std::vector<SharedBytes> base = weights_of_round();

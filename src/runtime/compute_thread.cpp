@@ -186,7 +186,6 @@ Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
   std::iota(indices.begin(), indices.end(), 0);
   ZeroWeights weights(prepared_.model->layout());
   NoSink sink;
-  if (Status here = wait_for(PassKind::calibrate, indices); !here) return here.error();
   const Task task{PassKind::calibrate, 0, indices, 0, static_cast<std::uint32_t>(count), prepared_.seed};
   const Result<Outcome> outcome = loop_->run(task, weights, sink, NoStop());
   const MemoryUse use = prepared_.model->memory(prepared_.reserve_bytes);
@@ -269,7 +268,6 @@ bool ComputeThread::take_less() {
 void ComputeThread::run_probe(const engine::TaskOrder& order) {
   std::vector<std::uint64_t> indices(order.count);
   std::iota(indices.begin(), indices.end(), 0);
-  if (Status here = wait_for(PassKind::probe, indices); !here) return events_.failed(order.number, here.error());
   Task like{PassKind::probe, 0, indices, 0, micro_batch_, prepared_.seed};
   like.state = order.state;
   like.odd = odd_;
@@ -295,7 +293,6 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
-  if (Status here = wait_for(order.kind, indices); !here) return events_.failed(order.number, here.error());
   TaskSink sink(*this, order.number);
   const TaskStop stop(*this, sink);
   duty_.start(now());

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,8 +67,6 @@ struct Prepared {
   std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
   bool shuffle = true;              // train passes; else samples come in the order of the data set
   std::optional<engine::LocalRules> local_steps{};  // of a run in rounds
-  /// Where samples come while the run goes on: until these have.
-  std::function<Status(PassKind kind, std::span<const std::uint64_t> indices)> wait_for{};
 };
 
 class ComputeThread {
@@ -106,9 +103,6 @@ class ComputeThread {
   class TaskSink;
   class TaskStop;
   void loop();
-  Status wait_for(PassKind kind, std::span<const std::uint64_t> indices) const {
-    return prepared_.wait_for ? prepared_.wait_for(kind, indices) : Status();
-  }
   [[nodiscard]] bool waiting() const { return next_ || stretch_ || preparation_; }
   void tell_idle();
   Status find_micro_batch();

@@ -12,7 +12,7 @@
 namespace motley::runtime {
 namespace {
 
-// What a core of a desktop carries in both directions at once (motley bench wire); plain TCP twice that.
+// What a core of a desktop carries in both directions at once (bench/wire_bench); plain TCP twice that.
 constexpr std::size_t kMbitPerCoreTls = 4000;
 constexpr std::size_t kMbitPerCorePlain = 8000;
 constexpr std::size_t kConnectionsMax = 4;

@@ -59,8 +59,6 @@ std::filesystem::path speeds_file() { return kept_as("speeds.json"); }
 
 std::filesystem::path key_file() { return kept_as("key.pem"); }
 
-std::filesystem::path machines_file() { return kept_as("machines.json"); }
-
 namespace {
 
 Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& address, const DownloadReport& report) {
@@ -77,8 +75,7 @@ Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& 
 
 }  // namespace
 
-Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report,
-                                        const ComingData& coming) {
+Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
   if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
   }
@@ -90,8 +87,6 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   options.sha256_hex = transport::sha256_hex;
   options.block = config.model_block;
   options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
-  options.open = coming.open;
-  options.fingerprint = coming.train_fingerprint;
   ModelInputs inputs;
   inputs.config = &config;
   data::Bring bringer = bring();
@@ -108,7 +103,6 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   if (!train) return train.error();
   inputs.train = *train;
   if (!inputs.test_uri.empty()) {
-    options.fingerprint = coming.test_fingerprint;
     Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(inputs.test_uri, "test", options);
     if (!test) return test.error();
     inputs.test = *test;
@@ -207,12 +201,6 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   }
   worker.compared.numbers = (*model)->capabilities().numbers;
   worker.prepared.model = std::move(*model);
-  if (inputs.train->comes() || (inputs.test != nullptr && inputs.test->comes())) {
-    worker.prepared.wait_for = [train = inputs.train, test = inputs.test](PassKind kind,
-                                                                          std::span<const std::uint64_t> indices) {
-      return (kind == PassKind::evaluate && test != nullptr ? test : train)->wait(indices);
-    };
-  }
   worker.compared.train_fingerprint = inputs.train->fingerprint();
   worker.samples = {inputs.train->size(), inputs.test != nullptr ? inputs.test->size() : 0};
   if (inputs.test != nullptr) worker.compared.test_fingerprint = inputs.test->fingerprint();

@@ -36,9 +36,6 @@ std::filesystem::path speeds_file();
 /// Likewise, of machine_identity().
 std::filesystem::path key_file();
 
-/// Likewise, of a MachineStore.
-std::filesystem::path machines_file();
-
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);
 /// Sentences on those of the devices with which something is publicly known to come out wrong here.

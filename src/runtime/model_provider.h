@@ -19,7 +19,6 @@
 #include "motley/layout.h"
 #include "motley/result.h"
 #include "ps/spec.h"
-#include "runtime/worker/origin.h"
 
 namespace motley::runtime {
 
@@ -37,12 +36,6 @@ struct ModelInputs {
   std::shared_ptr<const data::Dataset> train, test;
   std::string train_uri{}, test_uri{};  // as this machine opened them: without addresses
   std::string script{};                 // what runs of a script (wire/script.h); empty: there is none
-};
-
-/// How files of data sets are opened that come while they are used, and what the head says of these data.
-struct ComingData {
-  data::OpenSource open{};  // empty: none do
-  std::string train_fingerprint{}, test_fingerprint{};
 };
 
 using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
@@ -83,11 +76,8 @@ class ModelProvider {
   [[nodiscard]] virtual data::Retrieve retrieve() const { return {}; }
   /// What brings data that lie at an address; empty: http:// and https:// come by retrieve(), and nothing else does.
   [[nodiscard]] virtual data::Bring bring() const { return {}; }
-  /// What asks addresses for blocks of files that are from there; empty: nothing does.
-  [[nodiscard]] virtual OpenOrigin origin() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
-  virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report,
-                                   const ComingData& coming = {});
+  virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
   virtual Result<std::unique_ptr<DeviceModel>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;

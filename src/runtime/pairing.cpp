@@ -57,8 +57,6 @@ std::optional<std::string> read_code(std::string_view text) {
   return digits;
 }
 
-std::string code_for_people(const std::string& code) { return code.substr(0, 3) + " " + code.substr(3); }
-
 PairingHead::PairingHead(std::string code, const std::string& name)
     : code_(std::move(code)), name_(as_read(name)), exchange_(Spake2::Role::b, Spake2::scalar_of(code_)) {}
 

@@ -23,8 +23,6 @@ inline constexpr std::uint64_t kPairingRun = 0;  // of its frames: who pairs doe
 std::string make_code();
 /// As people write it: spaces and dashes mean nothing. Nothing where it is no code.
 std::optional<std::string> read_code(std::string_view text);
-/// "123 456".
-std::string code_for_people(const std::string& code);
 
 /// Both ends of a connection, as one of them sees it.
 struct PairingEnds {

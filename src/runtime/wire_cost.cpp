@@ -37,9 +37,9 @@ template <class Work>
 double seconds_of(Work work) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kRounds; ++i) {
-    const double begun = machine::short_thread_time_s();
+    const double begun = machine::thread_time_s();
     work();
-    least = std::min(least, machine::short_thread_time_s() - begun);
+    least = std::min(least, machine::thread_time_s() - begun);
   }
   return least / static_cast<double>(kElements * sizeof(float));
 }
@@ -67,7 +67,7 @@ plan::EndCost measure_end_cost(bool encrypted, const std::string& device, unsign
   const double factor = plan::computing_held_up(processors, computing);
   plan::EndCost cost;
   if (factor == 0) return cost;
-  const transport::WireCost wire = transport::measure_wire_cost(encrypted, &machine::short_thread_time_s);
+  const transport::WireCost wire = transport::measure_wire_cost(encrypted, &machine::thread_time_s);
   cost.sent = wire.sent;
   cost.received = wire.received;
   Arrays arrays;

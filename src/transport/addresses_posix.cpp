@@ -9,6 +9,8 @@
 #include <array>
 #include <memory>
 
+#include "transport/route.h"
+
 namespace motley::transport {
 namespace {
 
@@ -21,8 +23,8 @@ std::string numeric(int family, const void* address) {
 }  // namespace
 
 std::vector<std::string> local_addresses() {
-  std::vector<std::string> v4;
-  std::vector<std::string> v6;
+  const std::string outwards = outward_interface();
+  std::vector<std::string> first, v4, v6;  // `first`: IPv4 of that interface
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) == 0) {
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
@@ -30,34 +32,18 @@ std::vector<std::string> local_addresses() {
       if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0)
         continue;
       if (entry->ifa_addr->sa_family == AF_INET) {
-        v4.push_back(numeric(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr));
+        (outwards == entry->ifa_name ? first : v4)
+            .push_back(numeric(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr));
       } else if (entry->ifa_addr->sa_family == AF_INET6) {
         const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
         if (!IN6_IS_ADDR_LINKLOCAL(&address)) v6.push_back(numeric(AF_INET6, &address));
       }
     }
   }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  if (v4.empty()) v4.emplace_back("127.0.0.1");
-  return v4;
-}
-
-std::vector<LocalNetwork> local_networks() {
-  std::vector<LocalNetwork> networks;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return networks;
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
-  const auto v4 = [](const sockaddr* address) { return &reinterpret_cast<const sockaddr_in*>(address)->sin_addr; };
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    constexpr unsigned kWanted = IFF_UP | IFF_BROADCAST;
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET || entry->ifa_netmask == nullptr) continue;
-    if ((entry->ifa_flags & (kWanted | IFF_LOOPBACK)) != kWanted) continue;
-    in_addr broadcast{};
-    broadcast.s_addr = v4(entry->ifa_addr)->s_addr | ~v4(entry->ifa_netmask)->s_addr;
-    networks.push_back({entry->ifa_name, numeric(AF_INET, v4(entry->ifa_addr)),
-                        numeric(AF_INET, v4(entry->ifa_netmask)), numeric(AF_INET, &broadcast)});
-  }
-  return networks;
+  first.insert(first.end(), v4.begin(), v4.end());
+  first.insert(first.end(), v6.begin(), v6.end());
+  if (first.empty()) first.emplace_back("127.0.0.1");
+  return first;
 }
 
 std::string machine_name() {

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "transport/addresses.h"
+#include "transport/route.h"
 #include "transport/windows_sockets.h"
 
 namespace motley::transport {
@@ -14,6 +15,13 @@ std::string numeric(int family, const void* address) {
 }
 
 }  // namespace
+
+std::string name_of(const IP_ADAPTER_ADDRESSES& adapter) {
+  std::string name;
+  for (const wchar_t* c = adapter.FriendlyName; c != nullptr && *c != 0; ++c)
+    name += *c < 0x80 ? static_cast<char>(*c) : '?';  // shown to people, where not every terminal has more
+  return name;
+}
 
 const IP_ADAPTER_ADDRESSES* adapters(std::vector<std::byte>& memory) {
   constexpr ULONG kWithout = GAA_FLAG_SKIP_ANYCAST | GAA_FLAG_SKIP_MULTICAST | GAA_FLAG_SKIP_DNS_SERVER;
@@ -30,46 +38,26 @@ const IP_ADAPTER_ADDRESSES* adapters(std::vector<std::byte>& memory) {
 
 std::vector<std::string> local_addresses() {
   const WindowsSockets sockets;
-  std::vector<std::string> v4, v6;
+  const std::string outwards = outward_interface();
+  std::vector<std::string> first, v4, v6;  // `first`: IPv4 of that interface
   std::vector<std::byte> memory;
   for (const auto* adapter = adapters(memory); adapter != nullptr; adapter = adapter->Next) {
     if (adapter->OperStatus != IfOperStatusUp || adapter->IfType == IF_TYPE_SOFTWARE_LOOPBACK) continue;
     for (const auto* unicast = adapter->FirstUnicastAddress; unicast != nullptr; unicast = unicast->Next) {
       const sockaddr* generic = unicast->Address.lpSockaddr;
       if (generic->sa_family == AF_INET) {
-        v4.push_back(numeric(AF_INET, &reinterpret_cast<const sockaddr_in*>(generic)->sin_addr));
+        (outwards == name_of(*adapter) ? first : v4)
+            .push_back(numeric(AF_INET, &reinterpret_cast<const sockaddr_in*>(generic)->sin_addr));
       } else if (generic->sa_family == AF_INET6) {
         const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(generic)->sin6_addr;
         if (IN6_IS_ADDR_LINKLOCAL(&address) == 0) v6.push_back(numeric(AF_INET6, &address));
       }
     }
   }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  if (v4.empty()) v4.emplace_back("127.0.0.1");
-  return v4;
-}
-
-std::vector<LocalNetwork> local_networks() {
-  const WindowsSockets sockets;
-  std::vector<LocalNetwork> networks;
-  std::vector<std::byte> memory;
-  for (const auto* adapter = adapters(memory); adapter != nullptr; adapter = adapter->Next) {
-    const bool others = adapter->IfType == IF_TYPE_ETHERNET_CSMACD || adapter->IfType == IF_TYPE_IEEE80211;
-    if (adapter->OperStatus != IfOperStatusUp || !others) continue;
-    std::string name;
-    for (const wchar_t* c = adapter->FriendlyName; c != nullptr && *c != 0; ++c)
-      name += *c < 0x80 ? static_cast<char>(*c) : '?';
-    for (const auto* unicast = adapter->FirstUnicastAddress; unicast != nullptr; unicast = unicast->Next) {
-      const unsigned prefix = unicast->OnLinkPrefixLength;
-      if (unicast->Address.lpSockaddr->sa_family != AF_INET || prefix == 0 || prefix > 32) continue;
-      const in_addr& address = reinterpret_cast<const sockaddr_in*>(unicast->Address.lpSockaddr)->sin_addr;
-      in_addr mask{}, broadcast{};
-      mask.s_addr = ::htonl(~std::uint32_t{0} << (32 - prefix));
-      broadcast.s_addr = address.s_addr | ~mask.s_addr;
-      networks.push_back({name, numeric(AF_INET, &address), numeric(AF_INET, &mask), numeric(AF_INET, &broadcast)});
-    }
-  }
-  return networks;
+  first.insert(first.end(), v4.begin(), v4.end());
+  first.insert(first.end(), v6.begin(), v6.end());
+  if (first.empty()) first.emplace_back("127.0.0.1");
+  return first;
 }
 
 std::string machine_name() {

@@ -33,9 +33,6 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
   if (!fs::is_directory(place, code)) return result;
   int type = 0;
   std::ifstream(place / "type") >> type;
-  std::string address;
-  if (type == kEthernet && std::ifstream(place / "address") >> address)
-    result.hardware_address = parse_hardware_address(address).value_or(HardwareAddress{});
   if (fs::exists(place / "wireless", code) || fs::exists(place / "phy80211", code)) {
     result.kind = InterfaceKind::wifi;
     return result;
@@ -54,8 +51,14 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
   return result;
 }
 
+std::string outward_interface() {
+  constexpr const char* kElsewhere = "192.0.2.1";  // nobody's address (RFC 5737), so the way to it is that to anybody
+  const Interface found = interface_of_route(kElsewhere, "9");
+  return found.kind == InterfaceKind::virtual_ ? "" : found.name;
+}
+
 Interface interface_towards(const PeerIdentity& to) {
-  if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket", {}};
+  if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket"};
   const std::string& peer = to.address;
   const std::size_t colon = peer.rfind(':');
   if (colon == std::string::npos) return {};

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "transport/connection.h"
-#include "transport/wake.h"
 
 namespace motley::transport {
 
@@ -20,8 +19,7 @@ struct Interface {
   InterfaceKind kind = InterfaceKind::unknown;
   std::uint32_t mbit_per_s = 0;  // 0: not known
   bool half_duplex = false;
-  std::string name;                    // empty: not known
-  HardwareAddress hardware_address{};  // all zero: not known, or it has none
+  std::string name;  // empty: not known
   bool operator==(const Interface&) const = default;
 };
 

@@ -10,9 +10,7 @@
 #include <memory>
 
 #ifdef __APPLE__
-#include <net/if_dl.h>
 #include <net/if_media.h>
-#include <net/if_types.h>
 #include <sys/ioctl.h>
 #include <sys/sockio.h>
 #endif
@@ -90,24 +88,9 @@ std::uint32_t speed_of(int media) {
   }
 }
 
-HardwareAddress hardware_address_of(const std::string& name) {
-  HardwareAddress address{};
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return address;
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_LINK || name != entry->ifa_name) continue;
-    const auto* link = reinterpret_cast<const sockaddr_dl*>(entry->ifa_addr);
-    if (link->sdl_type == IFT_ETHER && link->sdl_alen == address.size())
-      std::memcpy(address.data(), LLADDR(link), address.size());
-  }
-  return address;
-}
-
 Interface ask_system(const std::string& name) {
   Interface result;
   result.name = name;
-  result.hardware_address = hardware_address_of(name);
   const int probe = ::socket(AF_INET, SOCK_DGRAM, 0);
   if (probe < 0) return result;
   ifmediareq request{};
@@ -136,7 +119,7 @@ Interface ask_system(const std::string& name) { return read_interface(name); }
 Interface interface_of_route(const std::string& host, const std::string& port) {
   const std::string name = route_to(host, port);
   if (name.empty()) return {};
-  if (name == "lo" || name == "lo0") return {InterfaceKind::loopback, 0, false, name, {}};
+  if (name == "lo" || name == "lo0") return {InterfaceKind::loopback, 0, false, name};
   return ask_system(name);
 }
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -8,21 +7,11 @@
 namespace motley::transport {
 namespace {
 
-std::string name_of(const IP_ADAPTER_ADDRESSES& adapter) {
-  std::string name;
-  for (const wchar_t* c = adapter.FriendlyName; c != nullptr && *c != 0; ++c)
-    name += *c < 0x80 ? static_cast<char>(*c) : '?';  // shown to people, where not every terminal has more
-  return name;
-}
-
 Interface described(const IP_ADAPTER_ADDRESSES& adapter) {
   constexpr std::uint64_t kBitsPerMbit = 1'000'000;
   constexpr std::uint64_t kMbitMax = 1'000'000;
   Interface result;
   result.name = name_of(adapter);
-  const bool has_address = adapter.IfType == IF_TYPE_ETHERNET_CSMACD || adapter.IfType == IF_TYPE_IEEE80211;
-  if (has_address && adapter.PhysicalAddressLength == result.hardware_address.size())
-    std::copy_n(adapter.PhysicalAddress, result.hardware_address.size(), result.hardware_address.begin());
   switch (adapter.IfType) {
     case IF_TYPE_SOFTWARE_LOOPBACK:
       result.kind = InterfaceKind::loopback;
@@ -67,7 +56,7 @@ Interface interface_of_route(const std::string& host, const std::string& port) {
   addrinfo* found = nullptr;
   if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return {};
   const std::unique_ptr<addrinfo, void(WSAAPI*)(addrinfo*)> owner(found, ::freeaddrinfo);
-  if (is_loopback(*found->ai_addr)) return {InterfaceKind::loopback, 0, false, "loopback", {}};
+  if (is_loopback(*found->ai_addr)) return {InterfaceKind::loopback, 0, false, "loopback"};
   DWORD best = 0;
   if (::GetBestInterfaceEx(found->ai_addr, &best) != NO_ERROR) return {};
   std::vector<std::byte> memory;

@@ -26,5 +26,7 @@ class WindowsSockets {
 
 /// All interfaces with their addresses, as a list that begins in `memory`; null where the system does not tell.
 const IP_ADAPTER_ADDRESSES* adapters(std::vector<std::byte>& memory);
+/// As its user knows it.
+std::string name_of(const IP_ADAPTER_ADDRESSES& adapter);
 
 }  // namespace motley::transport

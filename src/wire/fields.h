@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "wire/field.h"
-#include "wire/fields_peers.h"
 #include "wire/limits.h"
 #include "wire/messages.h"
 
@@ -53,7 +52,6 @@ struct Table<Hello> {
       Field{6, "device_description", &Hello::device_description, Form::text, kNameBytesMax, kNameCharactersMax},
       Field{7, "token_id", &Hello::token_id, Form::fixed},
       Field{8, "features", &Hello::features},
-      Field{9, "hardware_address", &Hello::hardware_address, Form::whole, kHardwareAddressBytes},
   };
 };
 template <>
@@ -275,20 +273,11 @@ struct Table<State> {
 };
 
 template <>
-struct Table<Stock> {
-  static constexpr std::string_view kName = "Stock";
-  static constexpr std::uint32_t kKind = 34;
-  static constexpr std::tuple kFields{Field{1, "epoch", &Stock::epoch}, Field{2, "first", &Stock::first},
-                                      Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all},
-                                      Field{5, "lacks_tests", &Stock::lacks_tests}};
-};
-template <>
 struct Table<Want> {
   static constexpr std::string_view kName = "Want";
   static constexpr std::uint32_t kKind = 25;
   static constexpr std::tuple kFields{Field{1, "offer", &Want::offer},
-                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax},
-                                      Field{3, "haste", &Want::haste}};
+                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax}};
 };
 template <>
 struct Table<Offered> {
@@ -296,19 +285,7 @@ struct Table<Offered> {
   static constexpr std::uint32_t kKind = 26;
   static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
                                       Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-                                      Field{3, "bytes", &Offered::bytes},
-                                      Field{4, "offers", &Offered::offers},
-                                      Field{5, "hurries", &Offered::hurries},
-                                      Field{6, "sources", &Offered::sources},
-                                      Field{7, "train_fingerprint", &Offered::train_fingerprint},
-                                      Field{8, "test_fingerprint", &Offered::test_fingerprint}};
-};
-template <>
-struct Table<Keeps> {
-  static constexpr std::string_view kName = "Keeps";
-  static constexpr std::uint32_t kKind = 35;
-  static constexpr std::tuple kFields{Field{1, "sha256", &Keeps::sha256, Form::whole, kHashBytesMax},
-                                      Field{2, "whole", &Keeps::whole}};
+                                      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}};
 };
 template <>
 struct Table<Pair> {

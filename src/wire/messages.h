@@ -23,7 +23,6 @@ struct Hello {  // worker -> coordinator, first frame of a control connection
   std::string device_description;
   std::uint64_t token_id = 0;
   std::vector<std::string> features;
-  std::vector<std::uint8_t> hardware_address{};  // of the interface that leads here, to wake it by; empty: not known
   bool operator==(const Hello&) const = default;
 };
 struct Proof {
@@ -156,13 +155,9 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-inline constexpr std::uint32_t kWaitedFor = 1;  // by somebody
-inline constexpr std::uint32_t kWaitedForByNow =
-    2;  // what was asked for before; nothing, where it was answered already
 struct Want {
   std::uint64_t offer = 0;           // which one's manifest; 0: content by its hash
   std::vector<std::uint8_t> sha256;  // of a block or a manifest
-  std::uint32_t haste = 0;           // of content; kWaitedFor, kWaitedForByNow
   bool operator==(const Want&) const = default;
 };
 struct Offered {
@@ -170,40 +165,7 @@ struct Offered {
   std::vector<std::uint8_t> sha256;  // of its manifest; empty: there is no such offer
   std::uint64_t bytes = 0;           // of its manifest
   std::uint64_t offers = 0;          // that there are so far
-  bool hurries = false;              // kWaitedForByNow is understood
-  bool sources = false;              // Keeps is understood
-  std::string train_fingerprint{};   // of the data that the files are; empty: of a script's, or not said
-  std::string test_fingerprint{};    // likewise
   bool operator==(const Offered&) const = default;
-};
-
-// Other machines than the head as sources of files: docs/formats/session.md.
-struct Keeps {                       // who fetches or has fetched files -> coordinator
-  std::vector<std::uint8_t> sha256;  // of a manifest
-  bool whole = false;                // has all of it, and hands it on; else would take it from others too
-  bool operator==(const Keeps&) const = default;
-};
-struct Guest {                       // coordinator -> who hands files on: lets a machine in
-  std::uint64_t id = 0;              // Hello.token_id of that machine
-  std::vector<std::uint8_t> secret;  // that it will prove; empty: it is let in no longer
-  std::vector<std::uint8_t> spki;    // hash of its key; empty without TLS
-  bool operator==(const Guest&) const = default;
-};
-struct Source {  // who hands files on -> coordinator, about itself -> who fetches, with secret and spki
-  std::uint64_t id = 0;
-  std::uint32_t port = 0;
-  std::vector<std::string> addresses;  // numeric
-  std::vector<std::uint8_t> secret;
-  std::vector<std::uint8_t> spki;  // hash of the key of who hands on; empty without TLS
-  bool operator==(const Source&) const = default;
-};
-
-/// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
-struct Stock {
-  std::uint64_t epoch = 0, first = 0, count = 0;
-  bool all = false;
-  bool lacks_tests = false;  // test samples are missing
-  bool operator==(const Stock&) const = default;
 };
 
 // A machine without a token and a head that shows a code: docs/formats/pairing.md. Before Hello, in frames of run 0.
@@ -228,10 +190,9 @@ struct Paired {  // head -> joiner
   bool operator==(const Paired&) const = default;
 };
 
-using Message =
-    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
-                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
-                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source>;
+using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
+                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
+                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

@@ -43,9 +43,9 @@ def start_head(motley, place, options=BOTH):
     return head
 
 
-def join(motley, place, meddle="", partly="", name="other"):
+def join(motley, place, meddle="", name="other"):
     return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", name,
-                        prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}", f"PARTLY={partly}"])
+                        prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}"])
 
 
 def place_of(program):
@@ -121,18 +121,6 @@ def test_a_fetch_that_was_killed_goes_on(motley, data, tmp_path):
     assert equal(data, type(data)(place_of(other)))
 
 
-def test_another_process_of_the_machine_reads_what_the_first_one_fetches(motley, data, tmp_path):
-    """Of the first one's fetch no more than the samples comes."""
-    head = start_head(motley, data, settings(train_min_workers=3, train_shares=[1, 1, 1], train_verify=0))
-    first = join(motley, tmp_path / "other" / "set", "stops", partly="yes")
-    first.wait_text("fetching set from the head")
-    second = join(motley, tmp_path / "other" / "set", partly="yes", name="second")
-    assert head.end() == 0, head.story()
-    assert first.end() == 0 and second.end() == 0, second.story()
-    assert head.workers() >= {"other/cpu", "second/cpu"}
-    assert "another process here fetches set" in second.text and not any("from the head" in line for line in second.text), second.story()
-
-
 def test_another_process_of_the_machine_goes_on_where_the_first_one_ended(motley, data, tmp_path):
     head = start_head(motley, data)
     first = join(motley, tmp_path / "other" / "set", "stops")
@@ -148,50 +136,6 @@ def test_another_process_of_the_machine_goes_on_where_the_first_one_ended(motley
 def test_a_fetch_whose_connection_breaks_goes_on(motley, data, tmp_path):
     head = start_head(motley, data)
     other = join(motley, tmp_path / "other" / "set", "breaks")
-    assert head.end() == 0, head.story()
-    assert other.end() == 0, other.story()
-    assert equal(data, type(data)(place_of(other)))
-
-
-def test_a_machine_computes_with_the_samples_that_are_there(motley, data, tmp_path):
-    """The rest of its files never comes."""
-    head = start_head(motley, data)
-    other = join(motley, tmp_path / "other" / "set", "stops", partly="yes")
-    assert head.end() == 0, head.story()
-    assert other.end() == 0, other.story()
-    assert {part["worker"] for step in head.named("step") for part in step["workers"]} >= {"other/cpu"}
-    assert not any("is here" in line for line in other.text), other.story()
-    motley.audit("run")
-
-
-def test_samples_that_are_not_there_are_not_granted(motley, tmp_path):
-    """The last block never comes to the machine that joined, which would wait for it for ever."""
-    import torch
-
-    place = tmp_path / "head" / "set"
-    place.mkdir(parents=True)
-    (place / "samples.bin").write_bytes((torch.arange(BLOCK) / BLOCK).numpy().tobytes())  # no two blocks are the same
-    script = [str(SCRIPTS / "some_are_here.py"), "--threads", "1", "--device", "cpu"]
-    head = motley.start("train", *script, "--run", "run", "--listen", "127.0.0.1:0", "--token-file", "token", "--name",
-                        "head", *BOTH, prefix=variables(motley, "home-head", place))
-    head.wait_event("run")
-    other = motley.start("join", "--token-file", "token", *script, "--name", "other",
-                         prefix=[*variables(motley, "home-other", tmp_path / "nowhere"), "MEDDLE=yes"])
-    assert head.end() == 0, head.story()
-    assert other.end() == 0, other.story()
-    far = [int(position) for position in re.search(r"far: (.*)", "\n".join(head.text))[1].split(",")]
-    steps = head.named("step")
-    assert len(steps) == 75
-    for step in steps:
-        first = step["step"] % 25 * 8
-        if any(first <= position < first + 8 for position in far):
-            assert [part["worker"] for part in step["workers"] if part["samples"]] == ["head/cpu"], step
-    motley.audit("run")
-
-
-def test_files_that_come_while_they_are_read_are_whole_in_the_end(motley, data, tmp_path):
-    head = start_head(motley, data)
-    other = join(motley, tmp_path / "other" / "set", "breaks", partly="all")
     assert head.end() == 0, head.story()
     assert other.end() == 0, other.story()
     assert equal(data, type(data)(place_of(other)))

@@ -1,7 +1,6 @@
 """Sets of files that this machine keeps for its user, below data/ of the cache, and the hashes of files that it has read.
 
-    sets/<hash of the manifest>/manifest, tree/ (the files), whole (once all blocks are there), progress (which ones are),
-                                uses/ (held by who uses it), used, troubles/ (why who wanted it gave its fetch up)
+    sets/<hash of the manifest>/manifest, tree/ (the files), whole (once all blocks are there), uses/ (held by who uses it), used
     hashes/<hash of a path>              sizes, times and hashes of the files there
     lock                                 held while uses begin and sets are dropped
 """
@@ -13,18 +12,15 @@ import pathlib
 import secrets
 import shutil
 import stat
-import time
 from dataclasses import dataclass
 
-from motley._content import _locks, _manifest, _progress
+from motley._content import _locks, _manifest
 from motley._content._manifest import Manifest
 from motley._errors import Error
 from motley._machines import _cache
 
 LIMIT_BYTES = 20 * 10**9  # of what is kept beside the sets that are in use: the ones that were not used for longest go first
 SPARE_BYTES = 256 << 20  # of the disk, that stay free
-LOOK_S = 0.002  # between two looks of somebody who waits for blocks
-LOOKS_A_WISH = 100  # a wish that was uttered while the fetch began is lost
 SETTLED_NS = 2_000_000_000  # younger files may be written again within the same tick of their clock
 
 
@@ -83,38 +79,28 @@ def _known(memo: pathlib.Path) -> dict[str, tuple[list[int], bytes]]:
 
 @dataclass(frozen=True)
 class Place:
-    """Of a block: in which file, and which of the set's it is."""
+    """Of a block: in which file it is."""
 
     path: pathlib.Path
     offset: int
     count: int
-    block: int
 
 
 class Set:
-    """A set of files as this machine keeps it. It is in use, and not dropped, until the process ends.
+    """A set of files as this machine keeps it. It is in use, and not dropped, until the process ends."""
 
-    fetch: whose fetch is waited for, and heard to fail: that of the process that handed this one its files; "": this one's own. Those of
-    other runs may be there beside it, and go on."""
-
-    def __init__(self, manifest: Manifest, fetch: str = ""):
+    def __init__(self, manifest: Manifest):
         text = manifest.to_bytes()
-        self.manifest, self.hash, self.fetch = manifest, _manifest.hash_of(text), fetch or secrets.token_hex(8)
+        self.manifest = manifest
         home = directory()
-        self.home = home / "sets" / self.hash.hex()
+        self.home = home / "sets" / _manifest.hash_of(text).hex()
         self.tree = self.home / "tree"
         try:
             with _locks.held(home / "lock"):
-                if not _in_use(self.home):
-                    (self.home / "progress").unlink(missing_ok=True)  # may say more than a disk kept that lost its power
-                    shutil.rmtree(self.home / "troubles", ignore_errors=True)
-                for part in ("uses", "troubles"):
-                    (self.home / part).mkdir(parents=True, exist_ok=True)
+                (self.home / "uses").mkdir(parents=True, exist_ok=True)
                 self._use = _locks.hold(self.home / "uses" / secrets.token_hex(8))
                 write_whole(self.home / "manifest", text)
                 (self.home / "used").touch()
-            self.progress = _progress.Progress(self.home / "progress", manifest.blocks)
-            self._trouble = _progress.Trouble(self.home / "troubles" / self.fetch)
         except OSError as error:
             raise _disk(self.home, error) from None
 
@@ -139,7 +125,6 @@ class Set:
         """Makes room and the files; the blocks that are missing, by hash: each of their places. Only who holds `fetching()` may.
         Errors: the disk is too small."""
         missing: dict[bytes, list[Place]] = {}
-        number = 0
         try:
             there = sum(_allocated(self.place(file.name)) for file in self.manifest.files)
             _make_room(max(0, self.manifest.size - there), self.manifest.name)
@@ -156,9 +141,7 @@ class Set:
                             out.seek(offset)
                         here = had and _manifest.hash_of(out.read(count)) == wanted
                         if not here:
-                            missing.setdefault(wanted, []).append(Place(place, offset, count, number))
-                        self.progress.set_here(number, here)
-                        number += 1
+                            missing.setdefault(wanted, []).append(Place(place, offset, count))
         except OSError as error:
             raise _disk(self.home, error) from None
         return missing
@@ -175,7 +158,6 @@ class Set:
                     left = memoryview(content)
                     while left:
                         left = left[out.write(left) :]
-                self.progress.set_here(place.block)
         except OSError as error:
             raise _disk(place.path, error) from None
 
@@ -194,29 +176,6 @@ class Set:
     def fetching(self) -> _locks.Held | None:
         """The right to fill it; None where another process has it."""
         return _locks.hold(self.home / "fetching")
-
-    def is_here(self, first: int, end: int) -> bool:
-        """Of these blocks. Those that are not are wished for."""
-        if self.progress.all_here(first, end) or (self.home / "whole").exists():
-            return True
-        for block in range(first, end):
-            self.progress.want(block)
-        return False
-
-    def wait(self, first: int, count: int) -> None:
-        """Until so many blocks are here, which come sooner for it. Errors: they will not."""
-        end, looks = first + count, 0
-        while not self.progress.all_here(first, end) and not (self.home / "whole").exists():
-            if (error := self._trouble.heard()) is not None:
-                raise error
-            for block in range(first, end) if looks % LOOKS_A_WISH == 0 else ():
-                self.progress.want(block)
-            looks += 1
-            time.sleep(LOOK_S)
-
-    def fail(self, error: Error) -> None:
-        """To all who wait for this fetch."""
-        self._trouble.say(error)
 
 
 def _size(path: pathlib.Path) -> int | None:

@@ -50,10 +50,6 @@ class Manifest:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    @property
-    def blocks(self) -> int:
-        return sum(file.count for file in self.files)
-
     def to_bytes(self) -> bytes:
         """Errors: it is too long."""
         files = [[file.name, file.size, file.hashes.hex()] for file in self.files]

@@ -270,10 +270,6 @@ class Samples(_data.Recipe):
     def steady(self) -> bool:
         return True
 
-    @property
-    def says_what_is_here(self) -> bool:
-        return False
-
 
 class Numbers:
     """A data set whose samples are their numbers: they are read when they are put together."""

@@ -12,7 +12,6 @@ import torch
 
 from motley import _core, _numbers
 from motley._computing import _computation
-from motley._content import _stock
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _files, _model, _parts
@@ -183,7 +182,7 @@ class Run:
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
                 self._rules.tell_own(script, work, steps)
-            with _data.reading(self._train, self._test), _stock.told(launch, self._train, self._test):
+            with _data.reading(self._train, self._test):
                 with contextlib.closing(owner):
                     left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
         self.history = left.give(work.parts.root, work.parts.saved)

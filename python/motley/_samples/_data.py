@@ -148,9 +148,6 @@ class Recipe:
         return self.fetch(self.of_task(task, at, count))
 
     def of_task(self, task: Any, at: int, count: int) -> list[int]:
-        if self.says_what_is_here and task.kind == "train" and not task.contributes and not task.probes:
-            looked = self._look()  # these are here, and it is the time that counts
-            return [looked[each % len(looked)][0] for each in range(at, at + count)]
         numbers = self.numbers_at(task.epoch, task.indices(at, count))
         if numbers is None:
             raise Error(f"{self.name}: the head did not send the order of epoch {task.epoch + 1}",
@@ -230,11 +227,6 @@ class Recipe:
                         "machine that passes over some", "draw where samples are made of what it gives: motley.Shards(..., map=function), "
                         "seeded for each sample, or the collate function")
 
-    @property
-    def says_what_is_here(self) -> bool:
-        """Its files may still come, and it knows which samples did."""
-        return callable(getattr(self.loader.dataset, "is_here", None))
-
     def number(self, position: int) -> int:
         """In the data set of the loader, of a sample of the run."""
         return position if self.numbers is None else self.numbers[position]
@@ -247,9 +239,6 @@ class Recipe:
         positions = self.some(COMPARED)
         if isinstance(self.dataset, _shards.Shards):
             self._look_at_source(self.dataset)
-        if self.says_what_is_here:
-            for position in positions:  # whatever is not there yet comes together, and not one by one
-                self.loader.dataset.is_here(self.number(position))
         watched = _whole.Watched(self.loader.dataset, [self.number(position) for position in positions])
         looked = [(position, self._contents(position)) for position in positions]
         self._seconds = (time.perf_counter() - begun) / len(looked)

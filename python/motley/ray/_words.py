@@ -16,7 +16,7 @@ PLACED_BY_RAY = {"device": "each node's resources say which devices there are: r
                  "name": "workers are called as their nodes: ray start --node-name",
                  "token_file": "DIR/token of --run DIR has the token, for machines outside the cluster",
                  "dry_run": "motley plan TARGET, and motley join on the nodes"}
-WITHOUT_VALUE = ("--resume", "--plaintext", "--keys", "--pair", "--new-token", "--no-keep-awake")
+WITHOUT_VALUE = ("--resume", "--plaintext", "--keys", "--pair", "--verbose", "--new-token", "--no-keep-awake")
 
 
 @dataclass

@@ -1,9 +1,5 @@
 #include "data/format/array.h"
 
-#include <bit>
-
-#include "base/little_endian.h"
-
 namespace motley::data {
 
 std::uint64_t bytes_of(DType dtype) noexcept {
@@ -22,20 +18,6 @@ std::uint64_t bytes_of(DType dtype) noexcept {
       return 8;
   }
   return 0;
-}
-
-std::int64_t integer_at(const std::byte* elements, DType dtype, std::uint64_t i) noexcept {
-  const std::byte* in = elements + i * bytes_of(dtype);
-  if (dtype == DType::i64) return static_cast<std::int64_t>(load_le<std::uint64_t>(in));
-  if (dtype == DType::i32) return static_cast<std::int32_t>(load_le<std::uint32_t>(in));
-  return std::to_integer<std::int64_t>(*in);
-}
-
-float float_at(const std::byte* elements, DType dtype, std::uint64_t i) noexcept {
-  const std::byte* in = elements + i * bytes_of(dtype);
-  if (dtype == DType::f32) return std::bit_cast<float>(load_le<std::uint32_t>(in));
-  if (dtype == DType::f64) return static_cast<float>(std::bit_cast<double>(load_le<std::uint64_t>(in)));
-  return static_cast<float>(integer_at(elements, dtype, i));
 }
 
 std::string to_text(DType dtype) {

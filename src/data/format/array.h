@@ -24,9 +24,6 @@ struct Array {
 };
 
 std::uint64_t bytes_of(DType dtype) noexcept;
-/// The i-th of elements one behind the other. REQUIRES u8, boolean, i32 or i64; of float_at() f32 or f64, too.
-std::int64_t integer_at(const std::byte* elements, DType dtype, std::uint64_t i) noexcept;
-float float_at(const std::byte* elements, DType dtype, std::uint64_t i) noexcept;
 std::string to_text(DType dtype);
 std::string to_text(std::span<const std::uint64_t> shape);
 

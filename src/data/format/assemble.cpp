@@ -1,6 +1,5 @@
 #include "data/format/assemble.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/little_endian.h"
@@ -12,23 +11,32 @@
 namespace motley::data {
 namespace {
 
-// Before the elements of an array that is not compressed.
-constexpr std::uint64_t kHeaderBytesMost = std::uint64_t{1} << 17;
-
-bool used_in_place(DType dtype) noexcept { return dtype == DType::u8 || dtype == DType::f32; }
 bool is_floating(DType dtype) noexcept { return dtype == DType::f32 || dtype == DType::f64; }
+
+std::int64_t integer_at(const Array& array, std::uint64_t i) noexcept {
+  const std::byte* in = array.bytes.data() + i * bytes_of(array.dtype);
+  if (array.dtype == DType::i64) return static_cast<std::int64_t>(load_le<std::uint64_t>(in));
+  if (array.dtype == DType::i32) return static_cast<std::int32_t>(load_le<std::uint32_t>(in));
+  return std::to_integer<std::int64_t>(*in);
+}
+
+float float_at(const Array& array, std::uint64_t i) noexcept {
+  const std::byte* in = array.bytes.data() + i * bytes_of(array.dtype);
+  if (array.dtype == DType::f32) return std::bit_cast<float>(load_le<std::uint32_t>(in));
+  if (array.dtype == DType::f64) return static_cast<float>(std::bit_cast<double>(load_le<std::uint64_t>(in)));
+  return static_cast<float>(integer_at(array, i));
+}
 
 Result<SharedBytes> samples_of(const NamedArray& named, std::uint64_t elements) {
   const Array& array = named.array;
-  if (used_in_place(array.dtype) || named.from) {
+  if (array.dtype == DType::u8 || array.dtype == DType::f32) {
     return named.owner.slice(static_cast<std::size_t>(array.bytes.data() - named.owner.bytes().data()),
                              array.bytes.size());
   }
   Result<MutableBytes> buffer = allocate(elements * sizeof(float), named.name);
   if (!buffer) return std::move(buffer).error();
   std::byte* out = buffer->bytes().data();
-  for (std::uint64_t i = 0; i < elements; ++i)
-    store_le(out + 4 * i, std::bit_cast<std::uint32_t>(float_at(array.bytes.data(), array.dtype, i)));
+  for (std::uint64_t i = 0; i < elements; ++i) store_le(out + 4 * i, std::bit_cast<std::uint32_t>(float_at(array, i)));
   return std::move(*buffer).seal();
 }
 
@@ -39,8 +47,7 @@ Status read_targets(const NamedArray& named, Parts& parts) {
     parts.target_kind = TargetKind::values;
     parts.target_elements = each;
     parts.values.resize(parts.size * each);
-    for (std::uint64_t i = 0; i < parts.values.size(); ++i)
-      parts.values[i] = float_at(array.bytes.data(), array.dtype, i);
+    for (std::uint64_t i = 0; i < parts.values.size(); ++i) parts.values[i] = float_at(array, i);
     return {};
   }
   if (each != 1) {
@@ -50,7 +57,7 @@ Status read_targets(const NamedArray& named, Parts& parts) {
                  "save class numbers as shape [N], or target values as float32"};
   }
   parts.classes.resize(parts.size);
-  for (std::uint64_t i = 0; i < parts.size; ++i) parts.classes[i] = integer_at(array.bytes.data(), array.dtype, i);
+  for (std::uint64_t i = 0; i < parts.size; ++i) parts.classes[i] = integer_at(array, i);
   const std::string complaint = complain_about_classes(parts.classes);
   if (complaint.empty()) return {};
   return Error{
@@ -75,18 +82,6 @@ Result<NamedArray> read_array(const Source& source) {
   return NamedArray{name, std::move(*bytes), std::move(*array)};
 }
 
-Result<NamedArray> read_samples(const std::shared_ptr<const Source>& source) {
-  if (!source->comes()) return read_array(*source);
-  if (Status first = source->wait(0, std::min(source->size(), kHeaderBytesMost)); !first) return first.error();
-  Result<SharedBytes> bytes = source->view();
-  if (!bytes) return std::move(bytes).error();
-  if (looks_like_gzip(bytes->bytes())) return read_array(*source);
-  Result<Array> array = looks_like_npy(bytes->bytes()) ? parse_npy(bytes->bytes(), source->name())
-                                                       : parse_idx(bytes->bytes(), source->name());
-  if (!array) return std::move(array).error();
-  return NamedArray{source->name(), std::move(*bytes), std::move(*array), source};
-}
-
 Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
   for (const NamedArray* named : {&samples, &targets}) {
     if (named->array.bytes.empty() || named->array.shape.empty()) {
@@ -101,7 +96,7 @@ Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
                      samples.name + ", found " + std::to_string(targets.array.shape[0]),
                  "check that the two files belong together"};
   }
-  parts.sample_dtype = used_in_place(samples.array.dtype) || samples.from ? samples.array.dtype : DType::f32;
+  parts.sample_dtype = samples.array.dtype == DType::u8 ? DType::u8 : DType::f32;
   if (parts.sample_dtype == DType::u8 && samples.array.shape.size() == 3) parts.sample_shape.push_back(1);
   for (std::size_t i = 1; i < samples.array.shape.size(); ++i) {
     parts.sample_shape.push_back(static_cast<std::int64_t>(samples.array.shape[i]));
@@ -110,10 +105,6 @@ Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
   Result<SharedBytes> bytes = samples_of(samples, samples.array.bytes.size() / bytes_of(samples.array.dtype));
   if (!bytes) return std::move(bytes).error();
   parts.samples = std::move(*bytes);
-  if (samples.from) {
-    parts.from = samples.from;
-    parts.samples_at = static_cast<std::uint64_t>(samples.array.bytes.data() - samples.owner.bytes().data());
-  }
   if (Status status = read_targets(targets, parts); !status) return std::move(status).error();
   return parts;
 }

@@ -1,7 +1,6 @@
 #pragma once
 // Arrays of samples and targets: read from a source, put together. Functions without state; any thread.
 
-#include <memory>
 #include <string>
 
 #include "data/array_dataset.h"
@@ -15,13 +14,10 @@ struct NamedArray {
   std::string name;
   SharedBytes owner;
   Array array;
-  std::shared_ptr<const Source> from{};  // whose bytes these are, and come; null: they are here
 };
 
 /// An IDX or npy array, plain or packed with gzip: the bytes say which. Errors: input, and those of the source.
 Result<NamedArray> read_array(const Source& source);
-/// Likewise, of samples: where the source comes, and they are used as they lie there, they are not waited for.
-Result<NamedArray> read_samples(const std::shared_ptr<const Source>& source);
 
 /// u8 and float32 samples are used in place, other types become float32; u8 images [N, H, W] become [N, 1, H, W].
 /// Integer targets of shape [N] or [N, 1] are classes, floating-point ones of any shape [N, ...] values.

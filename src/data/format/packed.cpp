@@ -126,54 +126,35 @@ Status read_targets(std::span<const std::byte> bytes, const PackedHeader& header
   return {};
 }
 
-// Hashes of blocks vouch for samples that come.
-Result<Parts> parts_of(const SharedBytes& bytes, const PackedHeader& header, const Extents& extents,
-                       const std::string& name, bool samples_are_here) {
-  const std::span<const std::byte> targets = bytes.bytes().subspan(extents.targets_at, extents.targets_bytes);
-  Parts parts;
-  parts.size = header.count;
-  parts.sample_dtype = static_cast<DType>(header.dtype);
-  parts.sample_shape.assign(header.shape.begin(), header.shape.end());
-  parts.samples = bytes.slice(kHeaderBytes, extents.samples_bytes);
-  parts.target_kind = static_cast<TargetKind>(header.target_kind);
-  parts.target_elements = header.target_elements;
-  if (samples_are_here && crc32_of(parts.samples.bytes()) != header.samples_crc) {
-    return damaged(name, "samples that match their checksum at byte 104", "others");
-  }
-  if (crc32_of(targets) != header.targets_crc) {
-    return damaged(name, "targets that match their checksum at byte 108", "others");
-  }
-  if (Status status = read_targets(targets, header, parts, name); !status) return std::move(status).error();
-  return parts;
-}
+}  // namespace
 
-// Waits for what it reads of a source that comes; null: all bytes are here.
-Result<Parts> parse(const SharedBytes& bytes, const std::string& name, const Source* source) {
-  const auto wait = [&](std::uint64_t offset, std::uint64_t count) {
-    return source != nullptr ? source->wait(offset, count) : Status();
-  };
-  if (Status come = wait(0, std::min<std::uint64_t>(bytes.size(), kHeaderBytes)); !come) return come.error();
+Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
   const Result<PackedHeader> header = read_header(bytes.bytes(), name);
   if (!header) return header.error();
   const Result<Extents> extents = check(*header, bytes.size(), name);
   if (!extents) return extents.error();
-  if (Status come = wait(extents->targets_at, extents->targets_bytes); !come) return come.error();
-  return parts_of(bytes, *header, *extents, name, source == nullptr || !source->comes());
+  const std::span<const std::byte> targets = bytes.bytes().subspan(extents->targets_at, extents->targets_bytes);
+  Parts parts;
+  parts.size = header->count;
+  parts.sample_dtype = static_cast<DType>(header->dtype);
+  parts.sample_shape.assign(header->shape.begin(), header->shape.end());
+  parts.samples = bytes.slice(kHeaderBytes, extents->samples_bytes);
+  parts.target_kind = static_cast<TargetKind>(header->target_kind);
+  parts.target_elements = header->target_elements;
+  if (crc32_of(parts.samples.bytes()) != header->samples_crc) {
+    return damaged(name, "samples that match their checksum at byte 104", "others");
+  }
+  if (crc32_of(targets) != header->targets_crc) {
+    return damaged(name, "targets that match their checksum at byte 108", "others");
+  }
+  if (Status status = read_targets(targets, *header, parts, name); !status) return std::move(status).error();
+  return parts;
 }
 
-}  // namespace
-
-Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) { return parse(bytes, name, nullptr); }
-
-Result<Parts> read_packed(const std::shared_ptr<const Source>& source) {
-  const Result<SharedBytes> bytes = source->view();
+Result<Parts> read_packed(const Source& source) {
+  const Result<SharedBytes> bytes = source.view();
   if (!bytes) return bytes.error();
-  Result<Parts> parts = parse(*bytes, source->name(), source.get());
-  if (parts && source->comes()) {
-    parts->from = source;
-    parts->samples_at = kHeaderBytes;
-  }
-  return parts;
+  return parse_packed(*bytes, source.name());
 }
 
 }  // namespace motley::data

@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/format.h"
 #include "base/xxh64.h"
-#include "data/coming_rows.h"
 
 namespace motley::data {
 namespace {
@@ -13,15 +12,9 @@ constexpr std::uint64_t kBytes = 256;  // classes: what a byte can be
 class TextDataset final : public Dataset {
  public:
   /// `bytes`: `size` windows of `block`, and the byte after the last.
-  TextDataset(SharedBytes bytes, std::uint64_t size, std::uint64_t block, ComingRows coming, std::string fingerprint)
-      : bytes_(std::move(bytes)),
-        size_(size),
-        block_(block),
-        shape_{static_cast<std::int64_t>(block)},
-        coming_(std::move(coming)),
-        fingerprint_(std::move(fingerprint)) {
+  TextDataset(SharedBytes bytes, std::uint64_t size, std::uint64_t block)
+      : bytes_(std::move(bytes)), size_(size), block_(block), shape_{static_cast<std::int64_t>(block)} {
     MOTLEY_ASSERT(size > 0 && block > 0 && bytes_.size() == size * block + 1);
-    if (coming_.comes()) return;
     fingerprint_ = std::to_string(size) + " samples u8 [" + std::to_string(block) + "], " + std::to_string(kBytes) +
                    " classes a byte, content " +
                    formatted("%016llx", static_cast<unsigned long long>(xxh64(bytes_.bytes())));
@@ -39,9 +32,6 @@ class TextDataset final : public Dataset {
     copy(indices, 1, y);
   }
   void gather_values(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
-  [[nodiscard]] bool comes() const override { return coming_.comes(); }
-  [[nodiscard]] bool is_here(std::uint64_t index) const override { return coming_.is_here(index); }
-  [[nodiscard]] Status wait(std::span<const std::uint64_t> indices) const override { return coming_.wait(indices); }
 
  private:
   template <class T>
@@ -57,24 +47,23 @@ class TextDataset final : public Dataset {
   SharedBytes bytes_;
   std::uint64_t size_, block_;
   std::vector<std::int64_t> shape_;
-  ComingRows coming_;
   std::string fingerprint_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const Dataset>> read_text(const std::shared_ptr<const Source>& source, const std::string& part,
+Result<std::shared_ptr<const Dataset>> read_text(const Source& source, const std::string& part,
                                                  const OpenOptions& options) {
   const std::uint64_t block = options.block;
   MOTLEY_ASSERT(block > 0);
-  const std::uint64_t windows = source->size() == 0 ? 0 : (source->size() - 1) / block;
+  const std::uint64_t windows = source.size() == 0 ? 0 : (source.size() - 1) / block;
   const std::uint64_t least = options.hold_out ? 2 : 1;
   if (windows < least) {
     return Error{ErrorCode::input,
-                 source->name() + ": expected at least " + std::to_string(least * block + 1) + " bytes (" +
+                 source.name() + ": expected at least " + std::to_string(least * block + 1) + " bytes (" +
                      (options.hold_out ? "a window of " + std::to_string(block) + " to train on, one to test with"
                                        : "a window of " + std::to_string(block)) +
-                     " and the byte after it), found " + std::to_string(source->size()),
+                     " and the byte after it), found " + std::to_string(source.size()),
                  "use a longer file, or a smaller model.block"};
   }
   const std::uint64_t for_training = options.hold_out ? windows * 9 / 10 : windows;
@@ -82,17 +71,9 @@ Result<std::shared_ptr<const Dataset>> read_text(const std::shared_ptr<const Sou
   const std::uint64_t first = rest ? for_training : 0;
   const std::uint64_t size = rest ? windows - for_training : for_training;
   // A copy, not a view: people go on editing their texts while a model trains.
-  if (!source->comes()) {
-    const Result<SharedBytes> bytes = source->read(first * block, size * block + 1);
-    if (!bytes) return bytes.error();
-    return std::shared_ptr<const Dataset>(
-        std::make_shared<TextDataset>(*bytes, size, block, ComingRows{}, std::string()));
-  }
-  const Result<SharedBytes> bytes = source->view();
+  const Result<SharedBytes> bytes = source.read(first * block, size * block + 1);
   if (!bytes) return bytes.error();
-  return std::shared_ptr<const Dataset>(std::make_shared<TextDataset>(
-      bytes->slice(first * block, size * block + 1), size, block,
-      ComingRows{.from = source, .at = first * block, .stride = block, .bytes = block + 1}, options.fingerprint));
+  return std::shared_ptr<const Dataset>(std::make_shared<TextDataset>(*bytes, size, block));
 }
 
 }  // namespace motley::data

@@ -11,9 +11,8 @@
 namespace motley::data {
 
 /// Windows start at multiples of options.block. With options.hold_out, "train" has the first 90 % of them and "test"
-/// the rest; otherwise each part has them all. What comes is not waited for. Errors: input (too short), and those of
-/// the source.
-Result<std::shared_ptr<const Dataset>> read_text(const std::shared_ptr<const Source>& source, const std::string& part,
+/// the rest; otherwise each part has them all. Errors: input (too short), and those of the source.
+Result<std::shared_ptr<const Dataset>> read_text(const Source& source, const std::string& part,
                                                  const OpenOptions& options);
 
 }  // namespace motley::data

@@ -2,7 +2,6 @@
 // Bytes by range, wherever they lie. A source knows nothing of what its bytes mean: that is a format's. Any thread.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,20 +19,11 @@ class Source {
   /// A copy of a range: it stays what it is when the source changes later. REQUIRES offset + count <= size().
   /// Errors: io, network, memory.
   [[nodiscard]] virtual Result<SharedBytes> read(std::uint64_t offset, std::uint64_t count) const = 0;
-  /// All bytes, where they lie if the source can: then nobody may change it while they are in use. Of a source that
-  /// comes: those that have come may be looked at.
+  /// All bytes, where they lie if the source can: then nobody may change it while they are in use.
   [[nodiscard]] virtual Result<SharedBytes> view() const { return read(0, size()); }
-
-  /// Whether its bytes come while it is used: then read() waits for them.
-  [[nodiscard]] virtual bool comes() const { return false; }
-  /// Whether that range has come; where not, it is asked for.
-  [[nodiscard]] virtual bool is_here(std::uint64_t /*offset*/, std::uint64_t /*count*/) const { return true; }
-  /// Waits for that range. Errors: of who brings it.
-  [[nodiscard]] virtual Status wait(std::uint64_t /*offset*/, std::uint64_t /*count*/) const { return {}; }
 };
 
 /// What a URI names; as yet always a file. Errors: input (missing, not a file), io.
 Result<std::shared_ptr<const Source>> open_source(const std::string& uri);
-using OpenSource = std::function<Result<std::shared_ptr<const Source>>(const std::string& uri)>;
 
 }  // namespace motley::data

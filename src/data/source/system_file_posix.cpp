@@ -48,7 +48,7 @@ std::ptrdiff_t SystemFile::read_at(std::uint64_t offset, std::span<std::byte> ou
 }
 
 std::shared_ptr<const void> SystemFile::map(std::size_t size, int& error) const {
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_of(handle_), 0);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_of(handle_), 0);
   if (data == MAP_FAILED) {
     error = errno;
     return nullptr;

@@ -62,7 +62,6 @@ void Balance::move_boundary(Lease& low, Lease& high, Time now) {
 
 void Balance::help(const Member& idle, Time now) {
   if (idle.state != MemberState::member || work_.leases.has_live(idle.session)) return;
-  if (!idle.stock.has(work_.pass->range)) return;
   bool worked = false;
   Lease* latest = nullptr;
   std::uint64_t most = 0;

@@ -25,9 +25,7 @@ void Evaluation::go_aside(Time now) {
       run_.version >= run_.steps())
     return;  // the last evaluation is everybody's
   for (Member& member : run_.roster.all()) {
-    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside || member.unproven ||
-        member.stock.lacks_tests)
-      continue;
+    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside || member.unproven) continue;
     aside_ = Aside{.session = member.session,
                    .worker = member.worker,
                    .lease = run_.next_lease(),

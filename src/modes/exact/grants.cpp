@@ -23,7 +23,6 @@ void Grants::share_out(Time now) {
     work_.act(ActionKind::open_pass).session = member.session;
     if (member.state == MemberState::member) members_.push_back(&member);
   }
-  leave_out_without(run_, members_, [this](const Member* member) { return lacks(*member); });
   leave_out_doubtful(members_, run_, now);
   std::sort(members_.begin(), members_.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   for (const Member* member : members_) workers_.push_back(member->worker);
@@ -85,13 +84,8 @@ std::vector<const Member*> Grants::able(Time now) const {
   std::vector<const Member*> able;
   for (const Member& member : run_.roster.all())
     if (member.state == MemberState::member && !work_.leases.has_overdue(member.session)) able.push_back(&member);
-  leave_out_without(run_, able, [this](const Member* member) { return lacks(*member); });
   leave_out_doubtful(able, run_, now);
   return able;
-}
-
-bool Grants::lacks(const Member& member) const {
-  return work_.training() ? !member.stock.has(work_.pass->range) : member.stock.lacks_tests;
 }
 
 void Grants::reissue(Time now) {

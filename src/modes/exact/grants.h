@@ -34,7 +34,6 @@ class Grants {
   [[nodiscard]] Interval meeting_zone(std::size_t low, std::size_t high) const;
   [[nodiscard]] std::vector<const Member*> able(Time now) const;
   /// Samples of the open pass are not there.
-  [[nodiscard]] bool lacks(const Member& member) const;
   /// All of it to one worker, and nothing of it goes to others.
   void grant_compared(Interval part, std::span<const Member* const> to, Reason reason, Time now);
   void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);

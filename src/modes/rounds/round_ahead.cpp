@@ -34,7 +34,7 @@ bool RoundAhead::may_overlap() const {
 
 void RoundAhead::cut(Time now) {
   CutRound next{.pass = source_.round(run_.version + 1), .slices = {}};
-  std::vector<Member*> there = slices_.members(next.pass, now);
+  std::vector<Member*> there = slices_.members(now);
   const std::vector<Interval> parts = there.empty() ? std::vector<Interval>() : slices_.cut(next.pass, there);
   for (std::size_t i = 0; i < parts.size(); ++i)
     next.slices.push_back({.worker = there[i]->worker, .positions = parts[i]});

@@ -19,7 +19,7 @@ bool RoundGrants::in_vain(const Member* member) const {
 }
 
 std::vector<Member*> RoundGrants::able(Time now) {
-  std::vector<Member*> all = slices_.members(*work_.pass, now), others = all;
+  std::vector<Member*> all = slices_.members(now), others = all;
   std::erase_if(others, [&](const Member* member) { return in_vain(member); });
   return others.empty() ? all : others;
 }
@@ -28,7 +28,7 @@ std::vector<Member*> RoundGrants::able(Time now) {
 void RoundGrants::call_parked(Time now) {
   if (run_.roster.count(MemberState::parked) == 0) return;
   const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
-  if (std::ranges::none_of(slices_.members(*work_.pass, now), helps)) host_.take_in_parked();
+  if (std::ranges::none_of(slices_.members(now), helps)) host_.take_in_parked();
 }
 
 // Who is late may be waited for where nobody else is free.
@@ -50,10 +50,6 @@ void RoundGrants::share_out(Time now) {
 
 void RoundGrants::share_rest(std::span<const Interval> free, Time now) {
   std::vector<Member*> members = able(now);
-  leave_out_without(run_, members, [&](const Member* member) {
-    return std::ranges::any_of(free,
-                               [&](const Interval& interval) { return !slices_.has(*work_.pass, *member, interval); });
-  });
   if (members.empty()) return;
   deadline_ = now;
   std::uint64_t total = 0;
@@ -86,7 +82,7 @@ void RoundGrants::share_cut(CutRound cut, Time now) {
     member->share = slice.positions.count;
     member->left_out = 0;
   }
-  for (Member* member : slices_.members(*work_.pass, now)) {
+  for (Member* member : slices_.members(now)) {
     const auto slice = std::ranges::find(cut.slices, member->worker, &CutRound::Slice::worker);
     if (slice == cut.slices.end() || slice->lease != 0) continue;
     member->share = slice->positions.count;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "modes/rounds/round_stock.h"
+#include "modes/rounds/round_plan.h"
 #include "modes/rounds/suspects.h"
 #include "modes/run.h"
 #include "modes/work/pass_work.h"
@@ -17,10 +17,9 @@ class RoundSlices {
   RoundSlices(Run& run, const Suspects& suspects) : run_(run), suspects_(suspects) {}
 
   /// Who has a part in it.
-  [[nodiscard]] std::vector<fleet::Member*> members(const OpenPass& of, Time now);
-  /// The slices of those who have one, which are left.
-  [[nodiscard]] std::vector<Interval> cut(const OpenPass& of, std::vector<fleet::Member*>& members);
-  [[nodiscard]] bool has(const OpenPass& of, const fleet::Member& member, Interval positions) const;
+  [[nodiscard]] std::vector<fleet::Member*> members(Time now);
+  /// The slice of each of them.
+  [[nodiscard]] std::vector<Interval> cut(const OpenPass& of, const std::vector<fleet::Member*>& members);
   /// As much of it as one lease may have.
   [[nodiscard]] Interval leasable(const OpenPass& of, Interval wanted) const noexcept;
   Action& say_grant(const OpenPass& of, const fleet::Member& to, LeaseId lease, Interval slice);
@@ -29,9 +28,6 @@ class RoundSlices {
 
  private:
   [[nodiscard]] StepRange in_order(const Owed& part) const;
-  [[nodiscard]] Reach reach_of(const OpenPass& of, const fleet::Member& member) const;
-  /// It has too few samples for a slice of its own.
-  [[nodiscard]] bool lacks(const OpenPass& of, const fleet::Member& member) const;
 
   Run& run_;
   const Suspects& suspects_;

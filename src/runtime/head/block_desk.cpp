@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kQueuedBytesMax = 2U << 20;  // of a connection, before more is read for it
+constexpr std::size_t kLentBytesMax = 64U << 20;   // to who begins, so that a small set comes in seconds
 constexpr Duration kReassureAfter = std::chrono::seconds(2);
 
 Error changed(const fs::path& path, const std::string& how) {
@@ -45,13 +46,7 @@ std::optional<Offers::Named> Offers::named(std::uint64_t number) const {
   const std::lock_guard lock(mutex_);
   const blocks::Catalogue::Offer* offer = catalogue_.offer(number);
   if (offer == nullptr) return std::nullopt;
-  return Named{offer->hash, offer->manifest.size(), offer->train_fingerprint, offer->test_fingerprint};
-}
-
-bool Offers::has_set(const blocks::Hash& hash) const {
-  const std::lock_guard lock(mutex_);
-  const std::optional<blocks::Place> found = catalogue_.find(hash);
-  return found && !found->file;
+  return Named{offer->hash, offer->manifest.size()};
 }
 
 Result<SharedBytes> Offers::read(const blocks::Hash& hash) const {
@@ -85,8 +80,7 @@ Result<SharedBytes> Offers::read_file(const Place& place) {
   return SharedBytes(std::move(bytes), all);
 }
 
-BlockDesk::BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files)
-    : offers_(std::move(offers)), run_(run), names_files_(names_files) {
+BlockDesk::BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run) : offers_(std::move(offers)), run_(run) {
   mailbox_.start("motley-blocks", [this] { answer_all(); }, kTick);
 }
 
@@ -136,17 +130,18 @@ void BlockDesk::answer(LinkId id) {
       const std::lock_guard lock(mutex_);
       const auto session = sessions_.find(id);
       if (session == sessions_.end() || session->second.connection->queued_bytes() >= kQueuedBytesMax) return;
-      blocks::Serving& serving = session->second.serving;
       lent = !flow_.flows();
-      if (lent && !(serving.waited_for() && flow_.lends())) return reassure(session->second);
+      if (lent && !(session->second.lent_bytes < kLentBytesMax && flow_.lends())) return reassure(session->second);
       session->second.heard = now();
-      wanted = lent ? serving.next_waited_for() : serving.next();
+      wanted = session->second.serving.next();
       connection = session->second.connection;
     }
     const std::optional<std::size_t> bytes = wanted ? answer_one(*connection, *wanted) : std::nullopt;
     if (!bytes) return;
+    if (!lent) continue;
     const std::lock_guard lock(mutex_);
-    if (lent) flow_.lent(*bytes);
+    flow_.lent(*bytes);
+    if (const auto session = sessions_.find(id); session != sessions_.end()) session->second.lent_bytes += *bytes;
   }
 }
 
@@ -168,13 +163,10 @@ void BlockDesk::reassure(Session& session) {
 
 std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {
   if (wanted.offer != 0) {
-    wire::Offered offered{
-        .offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true, .sources = true};
+    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size()};
     if (const std::optional<Offers::Named> named = offers_->named(wanted.offer)) {
       offered.sha256.assign(named->hash.begin(), named->hash.end());
       offered.bytes = named->bytes;
-      offered.train_fingerprint = named->train_fingerprint;
-      offered.test_fingerprint = named->test_fingerprint;
     }
     connection.send(control_frame(run_, offered), transport::Priority::control);
     return 0;
@@ -182,7 +174,7 @@ std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connecti
   const Result<SharedBytes> content = offers_->read(wanted.hash);
   if (!content) {
     const Error& error = content.error();
-    const wire::Bye bye{"data", {}, names_files_ ? error.message : "a file is not what it was", error.hint};
+    const wire::Bye bye{"data", {}, error.message, error.hint};
     connection.send(control_frame(run_, bye), transport::Priority::control);
     connection.close();
     return std::nullopt;

@@ -27,12 +27,9 @@ class Offers {
   struct Named {
     blocks::Hash hash{};
     std::size_t bytes = 0;
-    std::string train_fingerprint{}, test_fingerprint{};
   };
   /// The manifest of that offer; nothing: there is none.
   [[nodiscard]] std::optional<Named> named(std::uint64_t number) const;
-  /// Whether that is the hash of an offer's manifest.
-  [[nodiscard]] bool has_set(const blocks::Hash& hash) const;
   /// The content of that hash. Errors: input, where nothing of that hash is offered or the file is not what it was; io.
   [[nodiscard]] Result<SharedBytes> read(const blocks::Hash& hash) const;
 
@@ -55,8 +52,7 @@ class BlockDesk {
  public:
   using LinkId = std::uint64_t;
 
-  /// `names_files`: who asks hears by its path which file is not what it was. That is the head's to say of its own.
-  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files);
+  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run);
   ~BlockDesk();
   BlockDesk(const BlockDesk&) = delete;
   BlockDesk& operator=(const BlockDesk&) = delete;
@@ -73,7 +69,8 @@ class BlockDesk {
   struct Session {
     std::shared_ptr<transport::Connection> connection;
     blocks::Serving serving{};
-    Time heard{};  // of this desk
+    Time heard{};                // of this desk
+    std::size_t lent_bytes = 0;  // that it got while nothing flowed
   };
   /// On the desk's thread: answers what fits into the connection's queue.
   void answer(LinkId id);
@@ -85,7 +82,6 @@ class BlockDesk {
 
   const std::shared_ptr<const Offers> offers_;
   const std::uint64_t run_;
-  const bool names_files_;
   std::mutex mutex_;
   std::map<LinkId, Session> sessions_;
   plan::BackgroundFlow flow_;

@@ -29,10 +29,8 @@ struct CoordinatorHostOptions {
   transport::Digest own_spki{};
   JournalOptions journal;
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
-  std::filesystem::path machines{};                                         // of LinksOptions, as the next two
-  std::string machine{};
-  std::function<Status(const std::string& machine, bool on)> announce{};
-  std::shared_ptr<const Offers> offers{};  // likewise
+  std::string machine{};                                                    // of LinksOptions
+  std::shared_ptr<const Offers> offers{};                                   // likewise
 };
 
 class CoordinatorHost final : engine::CoordinatorOutput {

@@ -56,8 +56,7 @@ Result<blocks::Listed> listed(const Named& file) {
 
 }  // namespace
 
-Result<std::shared_ptr<Offers>> offer_data(const std::string& train, const std::string& test,
-                                           const data::Dataset* train_data, const data::Dataset* test_data) {
+Result<std::shared_ptr<Offers>> offer_data(const std::string& train, const std::string& test) {
   std::vector<Named> files;
   const bool same = train == test || data::same_text(train, test);
   if (Status found = collect(train, "train", "train", files); !found) return found.error();
@@ -76,8 +75,6 @@ Result<std::shared_ptr<Offers>> offer_data(const std::string& train, const std::
   blocks::Catalogue::Offer offer{.manifest = SharedBytes::copy_of(bytes), .hash = transport::sha256(bytes)};
   for (std::size_t i = 0; i < files.size(); ++i)
     offer.files.push_back({files[i].path.string(), manifest.files[i].size, std::move(manifest.files[i].hashes)});
-  if (train_data != nullptr) offer.train_fingerprint = train_data->fingerprint();
-  if (test_data != nullptr) offer.test_fingerprint = test_data->fingerprint();
   auto offers = std::make_shared<Offers>();
   if (Status added = offers->add(std::move(offer)); !added) return added.error();
   return offers;

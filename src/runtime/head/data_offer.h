@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "data/dataset.h"
 #include "motley/result.h"
 #include "runtime/head/block_desk.h"
 
@@ -14,11 +13,8 @@ namespace motley::runtime {
 
 inline constexpr const char* kDataSet = "data";  // the name of the set
 
-/// Null where there is no such file. `train_data` and `test_data`: what was opened of them, for who opens it before all
-/// of it is there. Reads all of them. Errors: input, where one has a name that some system cannot
+/// Null where there is no such file. Reads all of them. Errors: input, where one has a name that some system cannot
 /// have; io.
-Result<std::shared_ptr<Offers>> offer_data(const std::string& train, const std::string& test,
-                                           const data::Dataset* train_data = nullptr,
-                                           const data::Dataset* test_data = nullptr);
+Result<std::shared_ptr<Offers>> offer_data(const std::string& train, const std::string& test);
 
 }  // namespace motley::runtime

@@ -47,6 +47,17 @@ std::vector<transport::Endpoint> endpoints(const fleet::JoinToken& token) {
   return all;
 }
 
+std::vector<std::string> typed_addresses(const fleet::JoinToken& token) {
+  std::vector<std::string> typed;
+  typed.reserve(token.addresses.size());
+  for (const std::string& address : token.addresses) {
+    const bool is_usual = token.port == kDefaultPort;
+    const bool in_brackets = !is_usual && address.find(':') != std::string::npos;
+    typed.push_back((in_brackets ? "[" + address + "]" : address) + (is_usual ? "" : ":" + std::to_string(token.port)));
+  }
+  return typed;
+}
+
 void renew(fleet::JoinToken& token, const transport::Identity& identity) {
   token.spki = identity.spki;
   token.id = transport::random_u64();

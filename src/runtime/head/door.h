@@ -31,6 +31,9 @@ void open_locally(transport::Tcp& tcp, const fleet::JoinToken& token, const tran
 /// The first, then the others.
 [[nodiscard]] std::vector<transport::Endpoint> endpoints(const fleet::JoinToken& token);
 
+/// Its addresses as people type them for `motley join`: "192.168.1.7"; with the port where that is not kDefaultPort.
+[[nodiscard]] std::vector<std::string> typed_addresses(const fleet::JoinToken& token);
+
 /// A new secret and number, which `identity` answers to.
 void renew(fleet::JoinToken& token, const transport::Identity& identity);
 

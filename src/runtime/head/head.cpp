@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/format.h"
+#include "runtime/head/door.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -100,11 +101,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
   host.offers = run.options.offers ? run.options.offers : run.offers;
-  host.machines = machines_file();
   host.machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
-  host.announce = [reception = run.reception.get()](const std::string& machine, bool on) {
-    return reception->announce(machine, on);
-  };
   host.journal = journal_options(run, e);
   return host;
 }
@@ -126,6 +123,8 @@ report::RunStarted started_event(const Run& run) {
   event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;
   event.pairing_code = run.pairing_code;
+  event.addresses = typed_addresses(run.token);
+  event.verbose = run.options.verbose;
   event.tested = run.inputs.test != nullptr;
   return event;
 }

@@ -156,7 +156,6 @@ void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
   const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   if (std::ranges::count(link.hello->features, kFiles) > 0) return open_files(id, link);
-  meet(link);
   link.role = LinkRole::control;
   link.session = next_session_++;
   sessions_[link.session] = {.name = link.hello->name, .control = id, .token_id = token_id, .opened = now()};
@@ -247,7 +246,7 @@ void Links::on_link_closed(LinkId id, const Error& error) {
   const engine::SessionId session = found->second.session;
   links_.erase(found);
   if (role == LinkRole::files) {
-    forget_files(id);
+    if (desk_) desk_->close(id);
   } else if (role == LinkRole::control) {
     end_session(session, error.message, true);
   } else if (role == LinkRole::data) {
@@ -327,13 +326,9 @@ void Links::end_faulty_sessions() {
 void Links::watch() {
   end_faulty_sessions();
   send_away_revoked();
-  keep_met(false);
-  look_at_pairing();
 }
 
 void Links::close_all() {
-  keep_met(true);
-  announce(false);
   shut();
   for (auto& [id, link] : links_) link.connection->close();
 }

@@ -19,13 +19,11 @@
 #include "report/sink.h"
 #include "runtime/data_lanes.h"
 #include "runtime/head/block_desk.h"
-#include "runtime/head/file_sources.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/pairing.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
 #include "runtime/pairing.h"
-#include "runtime/persist/machine_store.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 
@@ -38,9 +36,6 @@ struct LinksOptions {
   std::string run_dir;
   std::shared_ptr<const Offers> offers{};  // for who wants files; null: there are none
   std::string machine{};                   // its name, for who pairs
-  std::filesystem::path machines{};        // where those that came are remembered; empty: they are not
-  /// Tells the local network that this machine's head pairs, or that it does not any more; empty: nobody is told.
-  std::function<Status(const std::string& machine, bool on)> announce{};
 };
 
 class Links {
@@ -53,9 +48,7 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run, true) : nullptr) {
-    pairing_.look();  // whoever comes first may pair
-  }
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {}
 
   /// A connection from outside; it has to prove itself first. Any thread.
   void accept(std::shared_ptr<transport::Connection> connection);
@@ -127,19 +120,10 @@ class Links {
   void on_pairing_frame(LinkId id, Link& link, const wire::Message& message);
   void on_pair(LinkId id, Link& link, const wire::Pair& pair);
   void on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& confirm);
-  void look_at_pairing();
-  void announce(bool on);
   // Who fetches files is no worker, and has no session of the engine: links_files.cpp.
   void open_files(LinkId id, Link& link);
   void on_files_frame(LinkId id, const wire::Frame& frame);
-  void on_want(LinkId id, const wire::Want& want);
-  void on_keeps(LinkId id, const wire::Keeps& keeps);
-  void on_source(LinkId id, const wire::Source& source);
   void end_files(LinkId id, const wire::Bye& bye);
-  void forget_files(LinkId id);
-  // For `motley wake`; the file is written at most once a second, whoever comes.
-  void meet(const Link& link);
-  void keep_met(bool at_once);
   void on_attach(LinkId id, Link& link, const wire::Attach& attach);
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
   /// That were sent to it and that no kernel has taken yet.
@@ -159,15 +143,10 @@ class Links {
   engine::SessionId next_session_ = 1;
   Invitations invitations_;
   Pairing pairing_;
-  bool announces_ = false;
-  Time looked_at_pairing_{};
-  std::vector<MetMachine> met_;  // and not kept yet
-  Time kept_met_{};
   Time last_refusal_said_{}, looked_for_revoked_{};
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   bool shut_ = false;
   const std::unique_ptr<BlockDesk> desk_;
-  FileSources sources_;
 };
 
 }  // namespace motley::runtime

@@ -7,7 +7,6 @@
 namespace motley::runtime {
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::seconds(1);
 constexpr const char* kAnotherWay = "motley join TOKEN, with the token that the head prints";
 
 wire::Bye not_now(bool over) {
@@ -38,6 +37,7 @@ void Links::on_pairing_frame(LinkId id, Link& link, const wire::Message& message
 
 void Links::on_pair(LinkId id, Link& link, const wire::Pair& pair) {
   const transport::PeerIdentity& peer = link.connection->peer();
+  pairing_.look();
   const std::optional<std::string> code = pairing_.code(unix_seconds());
   if (pair.protocol != wire::kProtocolVersion) {
     return refuse(id, link,
@@ -53,6 +53,7 @@ void Links::on_pair(LinkId id, Link& link, const wire::Pair& pair) {
 
 void Links::on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& confirm) {
   // Of several attempts at once each is looked at alone, one after the other: so each costs one of the guesses.
+  pairing_.look();
   if (pairing_.code(unix_seconds()) != link.pairing->code()) return refuse(id, link, not_now(pairing_.is_over()));
   const std::string address = link.connection->peer().address;
   if (!link.pairing->knows(confirm)) {
@@ -61,7 +62,6 @@ void Links::on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& conf
         "a wrong code from " + address + " (" + std::to_string(wrong) + " of " + std::to_string(kWrongCodesMax) + ")";
     if (pairing_.is_over()) {
       what += "; it pairs with nobody any more, until it is started again. Its token stays good";
-      announce(false);
     }
     sink_.take(report::WorkerChanged{.worker = "a stranger", .change = "refused", .reason = what});
     return refuse(id, link,
@@ -73,22 +73,6 @@ void Links::on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& conf
   connection->send(control_frame(kPairingRun, link.pairing->welcome(options_.token)), transport::Priority::control);
   links_.erase(id);
   connection->close();
-}
-
-void Links::look_at_pairing() {
-  if (looked_at_pairing_ != Time{} && now() - looked_at_pairing_ < kLookEvery) return;
-  looked_at_pairing_ = now();
-  pairing_.look();
-  announce(!options_.token.plaintext && pairing_.code(unix_seconds()).has_value());
-}
-
-void Links::announce(bool on) {
-  if (on == announces_ || !options_.announce) return;
-  announces_ = on;
-  if (const Status told = options_.announce(options_.machine, on); !told) {
-    sink_.take(report::Note{"machines that look for this run do not find it: " + told.error().message +
-                            "; they join with its token"});
-  }
 }
 
 }  // namespace motley::runtime

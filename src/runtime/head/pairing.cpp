@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "fleet/token.h"
+#include "runtime/head/door.h"
 #include "runtime/head/invitations.h"
 #include "runtime/pairing.h"
 #include "store/secret_file.h"
@@ -44,7 +45,7 @@ Result<PairingCode> open_pairing(const fs::path& run_dir) {
                  "motley train without --plaintext; or motley join TOKEN"};
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kCodeTime).count();
-  PairingCode code{make_code(), unix_seconds() + static_cast<std::uint64_t>(seconds)};
+  PairingCode code{make_code(), unix_seconds() + static_cast<std::uint64_t>(seconds), typed_addresses(*token)};
   const std::string line = code.digits + " " + std::to_string(code.until_unix_s) + "\n";
   if (Status written = store::write_secret_file(run_dir / kPairingFile, line); !written) return written.error();
   return code;

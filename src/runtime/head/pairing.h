@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "motley/result.h"
@@ -15,6 +16,7 @@ namespace motley::runtime {
 struct PairingCode {
   std::string digits{};
   std::uint64_t until_unix_s = 0;
+  std::vector<std::string> addresses{};  // typed_addresses() of its run; only where it is made
 };
 
 /// How long a code is good for.

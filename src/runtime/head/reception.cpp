@@ -13,7 +13,6 @@ Reception::~Reception() {
   if (::getpid() == process_) return;
   // In a child of the process that made it its threads are missing, and the sockets are the other's.
   static_cast<void>(tcp_.release());
-  static_cast<void>(announcer_.release());
   if (door_) {
     static_cast<void>(door_->listener.release());
     static_cast<void>(door_->local.release());
@@ -23,10 +22,6 @@ Reception::~Reception() {
 void Reception::close() {
   if (::getpid() != process_) return;
   pause();
-  {
-    const std::lock_guard lock(announcing_);
-    announcer_.reset();
-  }
   door_.reset();
   {
     const std::lock_guard lock(mutex_);
@@ -59,16 +54,6 @@ void Reception::receive(transport::AcceptHandler guest) {
 void Reception::pause() {
   const std::lock_guard lock(mutex_);
   guest_ = {};
-}
-
-Status Reception::announce(const std::string& machine, bool on) {
-  const std::lock_guard lock(announcing_);
-  announcer_.reset();
-  if (!on) return {};
-  Result<std::unique_ptr<Announcer>> opened = Announcer::open(machine, identity_.spki, token_.port);
-  if (!opened) return opened.error();
-  announcer_ = std::move(*opened);
-  return {};
 }
 
 void Reception::come(std::shared_ptr<transport::Connection> link) {

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "fleet/token.h"
-#include "runtime/head/announcer.h"
 #include "runtime/head/door.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -39,9 +38,6 @@ class Reception {
   void receive(transport::AcceptHandler guest);
   /// When it returns, `guest` is not called any more: who comes waits.
   void pause();
-  /// Tells the local network that a head of this machine pairs, or that it does not any more. Any thread. Errors:
-  /// network. REQUIRES is_open().
-  Status announce(const std::string& machine, bool on);
   /// Nobody comes any more, and its threads have ended: they need libraries that are gone when a process ends.
   /// Idempotent.
   void close();
@@ -59,8 +55,6 @@ class Reception {
   // The sockets go before their threads, and these before what they call.
   std::unique_ptr<transport::Tcp> tcp_;
   std::optional<Door> door_;
-  std::mutex announcing_;
-  std::unique_ptr<Announcer> announcer_;
 };
 
 }  // namespace motley::runtime

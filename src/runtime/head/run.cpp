@@ -252,8 +252,7 @@ Status Run::start_listening() {
     }
   }
   if (config.model_kind != config::kScriptKind && !options.offers) {
-    Result<std::shared_ptr<Offers>> files =
-        offer_data(inputs.train_uri, inputs.test_uri, inputs.train.get(), inputs.test.get());
+    Result<std::shared_ptr<Offers>> files = offer_data(inputs.train_uri, inputs.test_uri);
     if (!files) return files.error();
     offers = std::move(*files);
   }

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::optional<Duration> token_good_for{};  // else as long as the run
   bool new_token = false;                    // with `resume`: the old one is not good any more
   bool pair = false;                         // shows a code that machines without a token pair by
+  bool verbose = false;                      // shows all ways in
   bool plaintext = false;
   std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
   unsigned threads = 0;              // of a CPU worker; 0: all cores

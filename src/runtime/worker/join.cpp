@@ -92,17 +92,13 @@ std::string to_words(PauseReason reason) {
   return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
 }
 
-WorkerHostEvents events_of(const std::string& name, const std::string& device, const JoinEvents& events,
-                           const std::shared_ptr<DataShare>& share) {
+WorkerHostEvents events_of(const std::string& name, const std::string& device, const JoinEvents& events) {
   WorkerHostEvents host;
   host.note = events.note;
   host.link = [&events, name, device](LinkChange change, const std::string& why) {
     events.link(name, device, change, why);
   };
-  host.step = [&events, name, share](std::uint64_t version, std::uint64_t samples) {
-    share->step(version);
-    events.step(name, version, samples);
-  };
+  host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
   return host;
 }
 
@@ -184,9 +180,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     if (works && options.manners.keep_awake) awake.emplace(machine::kWorksHere);
   };
   stay_awake(true);
-  const std::shared_ptr<DataShare> share =
-      options.share ? options.share : std::make_shared<DataShare>(options.token, machine, identity);
-  SharedInputs inputs(options, provider, events, share);
+  SharedInputs inputs(options, provider, events);
   Countdown countdown(devices->size());
 
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
@@ -204,8 +198,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     worker.manners = options.manners;
     worker.patience = options.patience;
     worker.token_source = source;
-    worker.stock = inputs.stock();
-    WorkerHostEvents host = events_of(worker.hello.name, device.name, events, share);
+    WorkerHostEvents host = events_of(worker.hello.name, device.name, events);
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     tcps.push_back(std::make_unique<transport::Tcp>(tcp_options(options.token, identity)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));

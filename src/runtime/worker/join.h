@@ -12,9 +12,7 @@
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
-#include "runtime/worker/data_share.h"
 #include "runtime/worker/link_change.h"
-#include "runtime/worker/sample_stock.h"
 #include "runtime/worker/yield_rule.h"
 
 namespace motley::runtime {
@@ -29,12 +27,9 @@ struct JoinOptions {
   std::string name;
   std::vector<std::string> overrides;         // data.* and train.micro_batch: what may differ from machine to machine
   std::vector<std::string> data_directories;  // below them the head may have files opened
-  std::vector<std::string> origins{};         // whom files of the run may be asked of: "public", SCHEME://HOST[:PORT]
   Manners manners{.nice = kJoinNice};
   YieldOptions yield;
-  std::optional<Duration> patience{};    // WorkerHostOptions::patience
-  std::shared_ptr<SampleStock> stock{};  // likewise
-  std::shared_ptr<DataShare> share{};    // of who brings data himself
+  std::optional<Duration> patience{};  // WorkerHostOptions::patience
 };
 
 /// For people and for --json; each called from one thread at a time.

@@ -112,15 +112,6 @@ Result<KeptSet> KeptSet::open(const fs::path& home, blocks::Manifest manifest, s
   return set;
 }
 
-blocks::Catalogue::Offer KeptSet::offer() const {
-  const std::string text = blocks::to_text(manifest_);
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  blocks::Catalogue::Offer offer{.manifest = SharedBytes::copy_of(bytes), .hash = transport::sha256(bytes)};
-  for (const blocks::Listed& file : manifest_.files)
-    offer.files.push_back({place(file).string(), file.size, file.hashes});
-  return offer;
-}
-
 bool KeptSet::is_whole() const {
   std::error_code ignored;
   return fs::exists(home_ / "whole", ignored) && std::ranges::all_of(manifest_.files, [&](const blocks::Listed& file) {
@@ -140,7 +131,7 @@ Result<bool> KeptSet::take() {
 Result<std::vector<bool>> KeptSet::begin(const fs::path& home, const std::atomic<bool>& stops) {
   std::error_code ignored;
   fs::remove(home_ / "whole", ignored);
-  std::vector<bool> here(block_count());
+  std::vector<bool> here(firsts_.back());
   std::uint64_t missing = 0;
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     if (Status looked = look_at(file, here, stops); !looked) return looked.error();

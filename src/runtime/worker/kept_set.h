@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "blocks/catalogue.h"
 #include "blocks/manifest.h"
 #include "motley/result.h"
 #include "store/file.h"
@@ -26,8 +25,6 @@ class KeptSet {
   [[nodiscard]] const blocks::Manifest& manifest() const noexcept { return manifest_; }
   /// Of the directory.
   [[nodiscard]] std::filesystem::path path() const { return home_ / "tree" / manifest_.name; }
-  /// For others that fetch it. REQUIRES is_whole().
-  [[nodiscard]] blocks::Catalogue::Offer offer() const;
   /// All files are there, in their sizes.
   [[nodiscard]] bool is_whole() const;
   /// The right to fill it; false: another process fills it.
@@ -39,16 +36,12 @@ class KeptSet {
   Status put(std::size_t block, std::span<const std::byte> content);
   /// All blocks are there.
   Status finish();
-  /// The path of that file.
-  [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
-  /// The file that has that block.
-  [[nodiscard]] std::size_t file_of(std::size_t block) const;
-  /// Of that file's first block, in the set.
-  [[nodiscard]] std::size_t first_block(std::size_t file) const { return firsts_[file]; }
-  [[nodiscard]] std::size_t block_count() const { return firsts_.back(); }
 
  private:
   KeptSet() = default;
+  [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
+  /// The file that has that block.
+  [[nodiscard]] std::size_t file_of(std::size_t block) const;
   /// What of that file's blocks is there and right.
   Status look_at(std::size_t file, std::vector<bool>& here, const std::atomic<bool>& stops);
 

@@ -6,7 +6,6 @@
 #include "runtime/auth.h"
 #include "runtime/head/door.h"
 #include "runtime/worker/worker_host.h"
-#include "transport/interface.h"
 #include "wire/messages.h"
 
 namespace motley::runtime {
@@ -48,7 +47,6 @@ void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
     data_.add(0, connection);
     stage_ = Stage::joined;
     ++generation_;
-    tell_stock();
     worker_->connected(now(), false);
     control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   });
@@ -62,7 +60,6 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   mailbox_->start("motley-worker", [this] { on_tick(); }, kTick);
   mailbox_->post([this] {
     answered_ = now();
-    tell_stock();  // before it is ready, or it would be granted what it lacks
     dial();
   });
 }
@@ -119,8 +116,6 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   wire::Hello hello = options_.hello;
   hello.token_id = token_->id;
-  const transport::HardwareAddress card = transport::interface_towards(control_->peer()).hardware_address;
-  if (card != transport::HardwareAddress{}) hello.hardware_address.assign(card.begin(), card.end());
   control_->send(control_frame(token_->run, hello), transport::Priority::control);
   const wire::Proof proof{proof_mac(*token_, "join", control_->peer(), own_spki_, Side::joiner)};
   control_->send(control_frame(token_->run, proof), transport::Priority::control);

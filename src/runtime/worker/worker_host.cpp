@@ -127,20 +127,10 @@ void WorkerHost::on_tick() {
     const Error error{ErrorCode::network, data_end_->why, ""};
     on_closed(generation_, error);
   }
-  tell_stock();
   if (stage_ != Stage::joined) return;
   const std::uint64_t before = std::exchange(received_bytes_, data_.received_bytes());
   if (tcp_ != nullptr && received_bytes_ > before) worker_->bytes_came(now());
   worker_->tick(now());
-}
-
-void WorkerHost::tell_stock() {
-  if (!options_.stock) return;
-  if (const auto& opened = worker_->opened()) options_.stock->opened(*opened);
-  const SampleStock::Told told = options_.stock->told();
-  if (told.number == stock_told_) return;
-  stock_told_ = told.number;
-  worker_->tell_stock(told.stock);
 }
 
 void WorkerHost::say_once(const std::string& text) {
@@ -194,7 +184,6 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
 }
 
 void WorkerHost::tell_prepared() {
-  tell_stock();  // before it is ready, or it would be granted what it lacks
   const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
   if (wire_cost_) worker_->knows_wire(*wire_cost_);
   worker_->prepared(layout_, compared_, samples_, speed, now());

@@ -16,7 +16,6 @@
 #include "runtime/mailbox.h"
 #include "runtime/persist/speed_store.h"
 #include "runtime/worker/link_change.h"
-#include "runtime/worker/sample_stock.h"
 #include "runtime/worker/token_source.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -42,7 +41,6 @@ struct WorkerHostOptions {
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
       [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
   Manners manners;
-  std::shared_ptr<SampleStock> stock{};  // null: all samples are here
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
   /// Ends with ErrorCode::network where nobody answers to the token, or it is refused, and its file has another; null:
@@ -106,7 +104,6 @@ class WorkerHost final : engine::WorkerOutput {
   void finish(Status status);
   void on_tick();
   void say_once(const std::string& text);
-  void tell_stock();
   void tell_prepared();
 
   void send(wire::Frame frame, engine::Lane lane) override;
@@ -144,8 +141,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<Time> refused_at_{};
   bool leaving_ = false;
   bool paused_ = false;
-  std::uint64_t stock_told_ = 0;  // number of what the engine was told
-  std::string aside_;             // why this session was given up; empty: it was not
+  std::string aside_;  // why this session was given up; empty: it was not
   std::string last_said_;
   std::optional<Error> task_failure_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;

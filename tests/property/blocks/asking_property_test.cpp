@@ -34,17 +34,13 @@ RC_GTEST_PROP(Fetch, OnlyRightContentComesAndAllOfIt, ()) {
   Serving serving;
   const auto ask = [&](const wire::Want& want) { RC_ASSERT(serving.ask(want).ok()); };
   for (const auto& [hash, content] : there) {
-    const auto want = asking.want(hash, content.size(), *rc::gen::inRange(0, 4) == 0);
+    const auto want = asking.want(hash, content.size());
     RC_ASSERT(want.has_value());
     ask(*want);
   }
   std::map<Hash, int> damages;
   std::set<Hash> came;
-  asking.set_hurries(true);
   for (int breaks = 3; asking.open() > 0;) {
-    const auto& [some, bytes] = *std::next(there.begin(), *rc::gen::inRange<std::ptrdiff_t>(0, std::ssize(there)));
-    if (!came.contains(some))  // waited for by now, whether it is on its way or not
-      if (const auto want = asking.want(some, bytes.size(), true)) ask(*want);
     const std::optional<Wanted> wanted = serving.next();
     RC_ASSERT(wanted.has_value());
     std::vector<std::byte> content = there.at(wanted->hash);

@@ -1,9 +1,7 @@
 """Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
 Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, where it is
-`stops` no more blocks come, where it is `others` none come before another machine is a source, too, and where it is `origin` before the
-address of the files is, or is given up. Where PARTLY is not empty the samples are read while the files come, and if it is `all` the script
-waits for all of them then. PLACE may also be that file by itself.
+`stops` no more blocks come. PLACE may also be that file by itself.
 """
 
 import os
@@ -40,41 +38,13 @@ def meddle(word):
     _kept.Set.put, _local._Fetch._opened = counted, noted
 
 
-def wait_for_others():
-    fill = _local._Fetch.fill
-
-    def with_others(fetch, kept, missing):
-        link = fetch._opened()
-        link.find_sources(kept.hash)
-        while link.window(1) == 1:
-            link.next(1.0)
-        fill(fetch, kept, missing)
-
-    _local._Fetch.fill = with_others
-
-
-def wait_for_the_origin():
-    begin = _local._Fetch._begin_origin
-
-    def begun(fetch, link, size):
-        begin(fetch, link, size)
-        while link.window(1) == 1 and (event := link.next(1.0) or ("",))[0] != "dropped":
-            pass
-        if link.window(1) == 1:
-            sys.stderr.write(f"{event[1]}\n")
-
-    _local._Fetch._begin_origin = begun
-
-
 if __name__ == "__main__":
     if word := os.environ.get("MEDDLE"):
-        {"others": wait_for_others, "origin": wait_for_the_origin}.get(word, lambda: meddle(word))()
-    partly = os.environ.get("PARTLY", "")
-    files = motley.files(os.environ["PLACE"], wait=False) if partly else None
-    place = motley.files(os.environ["PLACE"]) if files is None else os.fspath(files) if partly == "all" else "?"
+        meddle(word)
+    place = motley.files(os.environ["PLACE"])
     sys.stderr.write(f"the files are at {place}\n")
     path = os.path.join(place, "samples.bin") if os.path.isdir(place) else place
-    with files.open("samples.bin") if files is not None else open(path, "rb") as file:
+    with open(path, "rb") as file:
         samples = torch.frombuffer(bytearray(file.read(4 * FEATURES * 64)), dtype=torch.float32).reshape(-1, FEATURES)
     torch.manual_seed(1)
     model = torch.nn.Linear(FEATURES, 1)

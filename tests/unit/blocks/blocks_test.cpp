@@ -87,17 +87,6 @@ TEST_F(AskingTest, WhatBeganBeginsAnewOnTheNextConnection) {
   EXPECT_EQ(send(content_, 600, 400)->whole, hash_);
 }
 
-TEST_F(AskingTest, WhatIsWaitedForByNowIsSaidOnceToAHeadThatUnderstands) {
-  asking_.want(hash_, content_.size());
-  EXPECT_FALSE(asking_.want(hash_, content_.size(), true)) << "it would come twice";
-  asking_.set_hurries(true);
-  wire::Want by_now = want_;
-  by_now.haste = wire::kWaitedForByNow;
-  EXPECT_EQ(asking_.want(hash_, content_.size(), true), by_now);
-  EXPECT_FALSE(asking_.want(hash_, content_.size(), true));
-  EXPECT_EQ(asking_.restart().front().haste, wire::kWaitedFor) << "the next connection knows of nothing";
-}
-
 TEST_F(AskingTest, NothingElseIsTaken) {
   EXPECT_FALSE(send(content_, 0, 1000).ok());  // nobody asked
   asking_.want(hash_, content_.size());
@@ -133,27 +122,6 @@ TEST(Serving, AnswersInOrderAndBoundsWhatIsOpen) {
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error().code, ErrorCode::protocol);
   EXPECT_EQ(serving.open(), wire::kWantsMax);
-}
-
-TEST(Serving, WhatSomebodyWaitsForComesFirst) {
-  const auto want = [](std::uint8_t byte, std::uint32_t haste) {
-    return wire::Want{.offer = 0, .sha256 = std::vector<std::uint8_t>(32, byte), .haste = haste};
-  };
-  Serving serving;
-  for (std::uint8_t byte = 1; byte <= 3; ++byte) EXPECT_TRUE(serving.ask(want(byte, 0)).ok());
-  EXPECT_FALSE(serving.waited_for());
-  EXPECT_FALSE(serving.next_waited_for());
-  EXPECT_TRUE(serving.ask(want(4, wire::kWaitedFor)).ok());
-  EXPECT_TRUE(serving.ask(want(3, wire::kWaitedForByNow)).ok());
-  EXPECT_TRUE(serving.ask(want(9, wire::kWaitedForByNow)).ok()) << "answered already";
-  EXPECT_EQ(serving.open(), 4U);
-  EXPECT_EQ(serving.next_waited_for()->hash[0], 4);
-  EXPECT_EQ(serving.next()->hash[0], 3);
-  EXPECT_EQ(serving.next()->hash[0], 1);
-  EXPECT_TRUE(serving.ask({.offer = 1, .sha256 = {}}).ok());
-  EXPECT_EQ(serving.next_waited_for()->offer, 1U) << "nobody can do anything without it";
-  EXPECT_EQ(serving.next()->hash[0], 2);
-  EXPECT_FALSE(serving.next());
 }
 
 TEST(Serving, TakesAnOfferOrAHash) {

@@ -24,10 +24,9 @@ Manifest blocks_of(const std::vector<std::uint8_t>& bytes) {
   return {.name = "data", .files = {file}};
 }
 
-std::vector<int> asked(Missing& missing, std::size_t window, bool waited_for = false) {
+std::vector<int> asked(Missing& missing, std::size_t window) {
   std::vector<int> hashes;
   while (const auto next = missing.next(window)) {
-    EXPECT_EQ(next->waited_for, waited_for);
     hashes.push_back(next->hash[0]);
     missing.take(next->hash);
   }
@@ -49,49 +48,11 @@ TEST(MissingBlocks, OnlySoManyAreOpen) {
   EXPECT_TRUE(missing.next(2));
 }
 
-TEST(MissingBlocks, WhatSomebodyWaitsForComesFirstThenWhatFollowsIt) {
-  Missing missing(blocks_of({1, 2, 3, 4, 5}), std::vector<bool>(5));
-  missing.wish(3);
-  const auto wished = missing.next(1);
-  ASSERT_TRUE(wished);
-  EXPECT_EQ(wished->hash, hash_with(4));
-  EXPECT_TRUE(wished->waited_for);
-  missing.take(wished->hash);
-  EXPECT_THAT(asked(missing, 1), ElementsAre(5, 1, 2, 3));
-}
-
-TEST(MissingBlocks, WhatIsOpenIsAskedForAgainWhereItIsWaitedForByNowAndOnce) {
-  Missing missing(blocks_of({1}), {false});
-  ASSERT_TRUE(missing.next(1));
-  missing.wish(0);
-  const auto again = missing.next(1);
-  ASSERT_TRUE(again && again->waited_for);
-  missing.wish(0);
-  EXPECT_FALSE(missing.next(1));
-}
-
 TEST(MissingBlocks, OneContentBelongsToSeveralBlocksAndComesOnce) {
   Missing missing(blocks_of({7, 8, 7}), std::vector<bool>(3));
   EXPECT_THAT(missing.take(hash_with(7)), ElementsAre(0, 2));
   EXPECT_THAT(missing.take(hash_with(7)), IsEmpty());
   EXPECT_THAT(asked(missing, 8), ElementsAre(8));
-}
-
-TEST(MissingBlocks, WhoWishesForAWholeSetIsNotWaitedFor) {
-  std::vector<std::uint8_t> bytes(200);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
-  Missing missing(blocks_of(bytes), std::vector<bool>(bytes.size()));
-  for (std::size_t round = 0; round < 2; ++round)
-    for (std::size_t block = 0; block < bytes.size(); ++block) missing.wish(block);
-  const auto first = missing.next(1);
-  ASSERT_TRUE(first);
-  EXPECT_FALSE(first->waited_for);
-}
-
-TEST(MissingBlocks, AWishForWhatIsThereIsNone) {
-  Missing missing(blocks_of({1, 2}), {true, false});
-  missing.wish(0);
-  EXPECT_THAT(asked(missing, 1), ElementsAre(2));
 }
 
 }  // namespace

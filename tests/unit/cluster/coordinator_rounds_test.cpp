@@ -261,42 +261,5 @@ TEST_F(RoundsTest, AStoppedRunDropsARoundThatNothingIsInOf) {
   EXPECT_EQ(machine->version(), 0U);
 }
 
-TEST_F(RoundsTest, ASliceLiesWhereItsWorkerHasAllSamples) {
-  config.train_samples = 160;
-  start();
-  happen(StockTold{1, {.all = false, .epoch = 0, .first = 52, .count = 40}});
-  for (const SessionId session : {1U, 2U}) push(grant(session));
-  EXPECT_EQ(grant(1).range, (Interval{20, 12})) << "the end of [32, 64)";
-  EXPECT_EQ(grant(2).range, (Interval{0, 20}));
-  for (const SessionId session : {1U, 2U}) push(grant(session));
-  EXPECT_EQ(grant(1).range, (Interval{0, 16})) << "the beginning of [64, 96), of which it has 28";
-  EXPECT_EQ(grant(2).range, (Interval{16, 16}));
-}
-
-TEST_F(RoundsTest, WhoHasNoSliceThatIsThereIsLeftOutByName) {
-  start();
-  const auto of_two = [&] { return of(ActionKind::grant, 2).size(); };
-  const auto told = [&] {
-    return std::ranges::count(actions, ReasonCode::lacks_samples,
-                              [](const Action& action) { return action.reason.code; });
-  };
-  happen(StockTold{2, {.all = false, .epoch = 0, .first = 40, .count = 16}});  // neither end of [32, 64)
-  for (const SessionId session : {1U, 2U}) push(grant(session));
-  EXPECT_EQ(of_two(), 1U);
-  EXPECT_EQ(told(), 1);
-  EXPECT_EQ(grant(1).range, (Interval{0, 32}));
-  happen(StockTold{2, {}});
-  push(grant(1));
-  EXPECT_EQ(of_two(), 2U);
-  EXPECT_EQ(told(), 1);
-}
-
-TEST_F(RoundsTest, WhatNobodyHasIsGrantedAndWaitedFor) {
-  start();
-  for (const SessionId session : {1U, 2U}) happen(StockTold{session, {.all = false}});
-  for (const SessionId session : {1U, 2U}) push(grant(session));
-  EXPECT_EQ(grant(1).range.count + grant(2).range.count, 32U);
-}
-
 }  // namespace
 }  // namespace motley::cluster

@@ -200,18 +200,5 @@ TEST_F(CoordinatorBalanceTest, AnIdleWorkerTakesOverTheEndOfALateLease) {
   ASSERT_EQ(output.steps.back().ranges.size(), 4U);
 }
 
-TEST_F(CoordinatorBalanceTest, WhoLacksSamplesOfTheStepTakesNothingOver) {
-  start_three();
-  Peer& late = peers[3];
-  for (const SessionId session : {1U, 2U}) {
-    say(peers[session], wire::Stock{.epoch = 0, .first = 24, .count = 24});
-    compute(peers[session], part(grants[session - 1], 8));
-  }
-  EXPECT_TRUE(late.all<wire::Trim>().empty());
-  compute(late, part(grants[2], 8));
-  EXPECT_EQ(output.steps.size(), 1U);
-  EXPECT_EQ(peers[1].grants.size() + peers[2].grants.size(), 2U) << "of the next step, of which they have all";
-}
-
 }  // namespace
 }  // namespace motley::engine

@@ -222,26 +222,6 @@ TEST_F(WorkerTest, HeartbeatsEchoAndLeavingEndsWell) {
   EXPECT_TRUE(out.ends[0].second.empty());
 }
 
-TEST_F(WorkerTest, WhichSamplesAreHereIsSaidBeforeItIsReadyAndWhenThatChanges) {
-  worker.tell_stock({.epoch = 0, .first = 0, .count = 0});
-  EXPECT_TRUE(out.sent<wire::Stock>().empty()) << "there is nobody to tell yet";
-  join(0);
-  const auto is_stock = [](const wire::Message& message) { return std::holds_alternative<wire::Stock>(message); };
-  const auto is_ready = [](const wire::Message& message) { return std::holds_alternative<wire::Ready>(message); };
-  EXPECT_LT(std::ranges::find_if(out.messages, is_stock), std::ranges::find_if(out.messages, is_ready));
-  const wire::Stock more{.epoch = 0, .first = 16, .count = 80};
-  worker.tell_stock(more);
-  EXPECT_EQ(out.sent<wire::Stock>().back(), more);
-  EXPECT_FALSE(worker.opened());
-  control(wire::PassOpened{pass_of(0), 0, 0, 32, 16});
-  EXPECT_EQ(worker.opened(), (StepRange{0, 32, 16}));
-  worker.disconnected("the cable is out", now);
-  out.messages.clear();
-  join(0);
-  EXPECT_FALSE(worker.opened());
-  EXPECT_EQ(out.sent<wire::Stock>(), std::vector{more});
-}
-
 TEST_F(WorkerTest, ARefusalIsExplained) {
   prepare();
   control(wire::Bye{"model", "[64, 3]", "[64, 1]", "use the same recipe"}, 0);

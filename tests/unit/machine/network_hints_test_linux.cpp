@@ -34,10 +34,10 @@ TEST_F(NetworkHints, TheFirewallThatIsOnHasItsCommand) {
   write("etc/ufw/ufw.conf", "# a comment\nENABLED=no\nLOGLEVEL=low\n");
   EXPECT_FALSE(firewall_command(7117, root_));
   write("etc/ufw/ufw.conf", "# a comment\nENABLED=yes\nLOGLEVEL=low\n");
-  EXPECT_EQ(firewall_command(7117, root_), "sudo ufw allow 7117/tcp && sudo ufw allow 5353/udp");
+  EXPECT_EQ(firewall_command(7117, root_), "sudo ufw allow 7117/tcp");
   fs::remove_all(root_ / "etc");
   fs::create_directories(root_ / "sys/fs/cgroup/system.slice/firewalld.service");
-  EXPECT_EQ(firewall_command(7200, root_), "sudo firewall-cmd --add-port=7200/tcp --add-service=mdns");
+  EXPECT_EQ(firewall_command(7200, root_), "sudo firewall-cmd --add-port=7200/tcp");
 }
 
 TEST_F(NetworkHints, WslHasANetworkAndAFirewallOfItsOwn) {

@@ -108,7 +108,7 @@ TEST(BesideTest, ItFollowsWhatBecomesDearer) {
   EXPECT_LE(world.slower(), 0.03);
 }
 
-TEST(BesideTest, WhatIsWaitedForComesAtOnceAndIsPaidBack) {
+TEST(BesideTest, WhatIsLentComesAtOnceAndIsPaidBack) {
   for (const double cost : {0.1, 0.3, 1.0}) {
     BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
@@ -127,7 +127,7 @@ TEST(BesideTest, WhatIsWaitedForComesAtOnceAndIsPaidBack) {
   }
 }
 
-TEST(BesideTest, WhoAlwaysWaitsHasNoMoreThanOthers) {
+TEST(BesideTest, WhoIsAlwaysLentHasNoMoreThanOthers) {
   for (const double cost : {0.1, 0.3, 1.0}) {
     BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};

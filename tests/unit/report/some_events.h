@@ -28,6 +28,8 @@ inline std::vector<Event> of_the_start() {
                      .join = "mtl1-abcdef",
                      .pairing_code = "012345",
                      .join_with = "train.py --lr 0.1",
+                     .addresses = {"192.168.1.7", "10.0.0.2"},
+                     .verbose = true,
                      .plaintext = true},
           WorkerChanged{"desktop/cuda:0", "desktop", "cuda:0", "NVIDIA RTX 3060, 12 GiB", "joined", "it has the model"},
           WorkerChanged{"laptop/cpu", "laptop", "cpu", "", "lost", "nothing heard for 1.8 s"},

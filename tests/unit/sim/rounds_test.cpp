@@ -67,19 +67,6 @@ TEST_P(Rounds, InFewBitsEachSampleCountsOnce) {
   }
 }
 
-TEST_P(Rounds, WhoLacksSamplesIsLeftOutAndNothingIsLost) {
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    Scenario scenario = make_scenario(seed);
-    make_rounds(scenario, GetParam());
-    scenario.disturbances.push_back({.trouble = Trouble::no_samples,
-                                     .worker = seed % scenario.workers.size(),
-                                     .at = std::chrono::milliseconds(100 * seed),
-                                     .lasts = std::chrono::seconds(2)});
-    const Report report = simulate(scenario);
-    EXPECT_TRUE(report.ok()) << failures_of(report) << "seed " << seed << ", rounds of " << GetParam();
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(OfSteps, Rounds, testing::Values(1, 2, 5));
 
 }  // namespace

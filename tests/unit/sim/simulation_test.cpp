@@ -245,29 +245,6 @@ TEST(Simulation, AWorkerThatComesBackAndOneThatComesLateTakePart) {
   EXPECT_GT(back, 3U);
 }
 
-// The samples of one come late, and those of another go and come again: leases are of what is there, and the weights
-// are those of one machine.
-TEST(Simulation, SamplesThatAreNotThereAreNotGranted) {
-  Scenario scenario = three_workers();
-  scenario.run.test_samples = 0;
-  scenario.disturbances = {trouble(Trouble::no_samples, 0, seconds(2), seconds(1)),
-                           trouble(Trouble::kill, 1, milliseconds(3200), seconds(1)),
-                           trouble(Trouble::no_samples, 2, milliseconds(1), seconds(4))};
-  SimulationOptions options;
-  unsigned early = 0, late = 0, without = 0;
-  options.print = [&](const std::string& line) {
-    if (line.find("computes at version") == std::string::npos) return;
-    if (line.find("version 0") != std::string::npos) return;  // while it is measured
-    const double at = std::stod(line);
-    if (line.find("worker 2") != std::string::npos) ++(at < 4 ? early : late);
-    if (line.find("worker 0") != std::string::npos && at > 2.3 && at < 2.5) ++without;
-  };
-  good(scenario, options);
-  EXPECT_EQ(early, 0U);
-  EXPECT_GT(late, 3U);
-  EXPECT_EQ(without, 0U);
-}
-
 // In long micro-batches nothing can move before it is done.
 TEST(Simulation, WorkThatMovesShortensTheStepInWhichAWorkerSlowsDown) {
   for (const std::size_t workers : {2U, 3U}) {  // the slow one has a partner; it has none

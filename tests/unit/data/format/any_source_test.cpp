@@ -38,14 +38,14 @@ TEST(AnySource, IsNamedWhereItsBytesAreDamaged) {
 }
 
 TEST(AnySource, GivesATextNoMoreThanItsPart) {
-  const auto novel = std::make_shared<Memory>("bucket/novel", bytes_of_text(std::string(41, 'a')));
+  const Memory novel("bucket/novel", bytes_of_text(std::string(41, 'a')));
   OpenOptions options;
   options.block = 2;
   options.hold_out = true;
   const auto held_out = read_text(novel, "test", options);
   ASSERT_TRUE(held_out) << held_out.error().message;
   EXPECT_EQ((*held_out)->size(), 2U);
-  EXPECT_EQ(novel->read_bytes(), 5U);
+  EXPECT_EQ(novel.read_bytes(), 5U);
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "fleet/token.h"
+#include "runtime/head/door.h"
 #include "runtime/head/invitations.h"
+#include "runtime/head/train.h"
 #include "runtime/pairing.h"
 #include "store/secret_file.h"
 
@@ -42,9 +44,19 @@ TEST_F(RunThatPairs, HasNoCodeUntilThereIsOne) {
   EXPECT_FALSE(pairing.code(unix_seconds()));
   const auto code = open_pairing(directory_);
   ASSERT_TRUE(code) << code.error().message;
+  EXPECT_EQ(code->addresses, std::vector<std::string>{"10.77.0.10"});
   EXPECT_FALSE(pairing.code(unix_seconds()));
   pairing.look();
   EXPECT_EQ(pairing.code(unix_seconds()), code->digits);
+}
+
+TEST(TypedAddresses, HaveThePortWhereItIsNotTheUsualOne) {
+  fleet::JoinToken token;
+  token.addresses = {"192.168.1.7", "fd00::7"};
+  token.port = kDefaultPort;
+  EXPECT_EQ(typed_addresses(token), (std::vector<std::string>{"192.168.1.7", "fd00::7"}));
+  token.port = 7200;
+  EXPECT_EQ(typed_addresses(token), (std::vector<std::string>{"192.168.1.7:7200", "[fd00::7]:7200"}));
 }
 
 TEST_F(RunThatPairs, ACodeIsGoodForTenMinutes) {
