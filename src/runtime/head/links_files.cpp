@@ -6,17 +6,6 @@
 #include "wire/limits.h"
 
 namespace motley::runtime {
-namespace {
-
-/// "192.168.1.7" of "192.168.1.7:51344"; empty for a process of this machine.
-std::string host_of(const std::string& address) {
-  const std::size_t end = address.rfind(':');
-  if (end == std::string::npos) return {};
-  const bool brackets = address.starts_with('[');
-  return brackets ? address.substr(1, end - 2) : address.substr(0, end);
-}
-
-}  // namespace
 
 void Links::open_files(LinkId id, Link& link) {
   const auto fetches = [](const auto& each) { return each.second.role == LinkRole::files; };

@@ -124,8 +124,7 @@ class Watch final : public report::Sink {
   bool ended_ = false;
 };
 
-TrainOptions measuring(const MeasuringOptions& options, const config::RunConfig& asked,
-                       const std::filesystem::path& directory) {
+TrainOptions measuring(const MeasuringOptions& options, const std::filesystem::path& directory) {
   TrainOptions train = options.train;
   train.run_dir = (directory / "run").string();
   train.resume = false;
@@ -173,7 +172,7 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
                  "train.shares cannot be used here: motley plan and train.mode=auto predict which shares are best",
                  "remove train.shares, or train with train.mode=exact"};
   }
-  const TrainOptions train = measuring(options, *asked, directory.path());
+  const TrainOptions train = measuring(options, directory.path());
   Watch watch(sink);
   Head head(train, provider, watch);
   if (Status status = head.open(); !status) return status.error();

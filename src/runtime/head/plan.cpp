@@ -39,8 +39,7 @@ std::vector<report::ModeOutlook> modes_of(const Measured& found, const Measured:
   std::vector<report::ModeOutlook> modes{exact_outlook(batch.exact, found.exchanged)};
   if (batch.round && found.no_rounds.empty())
     modes.push_back(rounds_outlook(*batch.round, found.local_steps, found.exchanged, found.outline));
-}
-return modes;
+  return modes;
 }
 
 }  // namespace

@@ -35,7 +35,6 @@ TEST(Config, OverridesWinOverFileOverRecipe) {
   ASSERT_TRUE(config);
   EXPECT_EQ(config->data_uri, "fashion-mnist");
   EXPECT_EQ(config->global_batch, 64U);
-  EXPECT_FALSE(config->global_batch.automatic);
   EXPECT_EQ(config->seed, 9U);
 }
 

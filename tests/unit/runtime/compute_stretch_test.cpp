@@ -50,7 +50,7 @@ TEST(ComputeThread, EachStepHasTheSamplesOfItsBatch) {
     return {};
   }});
   BatchPlan batches(100, 40);
-  batches.change({1, 45, 1});
+  batches.change({1, 45});
   std::promise<void> over;
   StretchEvents events;
   events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };

@@ -52,7 +52,7 @@ class BlockDeskTest : public testing::Test {
   std::size_t blocks_after(bool training, int steps) {
     const auto wire = std::make_shared<Wire>();
     {
-      BlockDesk desk(offers_, 1, true);
+      BlockDesk desk(offers_, 1);
       desk.set_training(training);
       desk.open(1, wire);
       desk.step(0.1, 10);  // the turn in which it flows first
