@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
 #include "base/format.h"
 #include "base/nearest.h"
+#include "base/shell.h"
 #include "commands.h"
 #include "fleet/token.h"
 #include "machine/arguments.h"
@@ -76,17 +75,6 @@ std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::s
   return theirs;
 }
 
-/// As a shell reads it back.
-std::string shell_quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("_./=:,@%+-", c);
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 int run(int argc, char** argv, const Surroundings& surroundings) {
   CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
   app.set_version_flag("--version", "motley " MOTLEY_VERSION);
@@ -137,10 +125,9 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
 }  // namespace
 
 std::string Launch::join_with() const {
-  std::string words = std::filesystem::path(script).filename().string();
+  std::string words = in_shell(std::filesystem::path(script).filename().string());
   if (std::ranges::any_of(arguments, [](const std::string& word) { return word.starts_with("-"); })) words += " --";
-  for (const std::string& argument : arguments) words += " " + shell_quoted(argument);
-  return words;
+  return arguments.empty() ? words : words + " " + in_shell(arguments);
 }
 
 std::vector<std::string>& Launch::devices() { return role == Role::join ? join.devices : head.train.devices; }

@@ -50,7 +50,7 @@ void add_train(CLI::App& app, Command& chosen) {
   command->add_option("--listen", options->listen,
                       "ADDRESS:PORT where workers join (default: every address, port 7117 or a free one)");
   command->add_option("--token-file", options->token_file,
-                      "write the join token to FILE (mode 0600) instead of printing it");
+                      "write the join token to FILE (mode 0600), until the run is over, instead of printing it");
   add_expires(*command, options->token_good_for);
   command
       ->add_flag("--new-token", options->new_token,

@@ -147,7 +147,7 @@ class HeadRun {
   void stop(bool final) {
     if (!started_ || forked()) return;
     if (!final) output_->hurry();  // somebody waits for this process to end
-    head_->host().stop(final);
+    head_->stop(final);
   }
   /// Ends the threads, whatever they do. Idempotent.
   void close() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/assert.h"
+#include "base/shell.h"
 #include "python_model.h"
 #include "python_optimizer.h"
 #include "wire/limits.h"
@@ -174,7 +175,7 @@ Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config,
     return Error{ErrorCode::mismatch,
                  "the head started the script with the arguments '" + joined(config.model_arguments) +
                      "', this machine with '" + joined(script_->arguments) + "'",
-                 "motley join TOKEN SCRIPT.py -- " + joined(config.model_arguments)};
+                 "motley join TOKEN SCRIPT.py -- " + in_shell(config.model_arguments)};
   }
   run_of_head_ = config.model_run;
   if (config.model_run != script_->run) {

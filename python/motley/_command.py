@@ -117,6 +117,6 @@ def _run_script(launch: _core.Launch) -> int:
     except Exception as error:
         traceback.print_exc()
         _launch.report(Error(f"{launch.script} failed: {in_words(error)}",
-                             BETWEEN_RUNS if launch.role == "join" and _launch.used() else ""))
+                             BETWEEN_RUNS if launch.role == "join" and _launch.used() else _launch.left_by()))
         return 1
     return 0

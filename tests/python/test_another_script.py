@@ -218,6 +218,32 @@ def test_path_comments_and_formatting_are_no_difference(tmp_path):
     assert by_name(here).keys() == by_name(there).keys(), "all of it was compared"
 
 
+WAITING = """
+import time
+PAUSE, SCALE = 0.1, 2.0
+def loss(model, batch):
+    time.sleep(PAUSE * 2)
+    return SCALE * model(batch).mean()
+"""
+
+
+@pytest.mark.parametrize(("before", "after", "names"), [
+    ("PAUSE, SCALE = 0.1", "PAUSE, SCALE = 0.7", []),
+    ("    time.sleep(PAUSE * 2)\n", "", []),
+    ("= 0.1, 2.0", "= 0.1, 3.0", ["SCALE"]),
+    ("time.sleep(PAUSE * 2)", "time.sleep(model.step())", ["loss()"])])
+def test_how_long_a_machine_waits_is_no_difference(tmp_path, before, after, names):
+    def words_of(name, text):
+        (tmp_path / name).write_text(text)
+        given = {"__name__": "__main__"}
+        exec(compile(text, str(tmp_path / name), "exec"), given)
+        return _layers.words({"loss": given["loss"]}, ())
+
+    assert differing(words_of("here.py", WAITING), words_of("there.py", WAITING.replace(before, after))) == names
+    read = WAITING.replace("SCALE *", "PAUSE *")
+    assert differing(words_of("read.py", read), words_of("other.py", read.replace("0.1", "0.7"))) == ["PAUSE"]
+
+
 def test_what_has_no_source_is_compared_under_one_version_of_python(tmp_path):
     given = {"__name__": "script"}
     exec(compile("def loss(model, batch):\n    return 2 * model(batch).mean()\n", "<nowhere>", "exec"), given)

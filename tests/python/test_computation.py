@@ -2,6 +2,7 @@
 
 import copy
 import math
+import types
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from driving import run
 from motley._computing import _compiled, _computation, _outflow
 from motley._models import _arriving, _model, _parts
 from motley._optimizers import _optimizer
+from motley._runs import _state
 from motley._samples import _data
 from motley._trials import _inspect, _work
 
@@ -343,3 +345,9 @@ def test_inspection_leaves_the_model_as_it_was():
     assert torch.equal(drawn, torch.get_rng_state())
     assert [module.training for module in (case.model, case.model.norm1, case.model.norm2)] == [True, False, True]
     assert all(p.grad is None for p in case.model.parameters())
+
+
+def test_passes_that_are_tried_before_any_state_has_come_get_the_scripts_own():
+    state = _state.Decoded(first=_state.encode({"w": 2.0}))
+    assert state.of(types.SimpleNamespace(state_number=0, state=b"")) == {"w": 2.0}
+    assert state.of(types.SimpleNamespace(state_number=1, state=_state.encode({"w": 3.0}))) == {"w": 3.0}

@@ -29,8 +29,8 @@ def test_what_cannot_be_trained_is_refused_at_the_start(motley, what):
     assert message in error["message"] and remedy in error["try"], error
 
 
-def start_head(motley, what, device="none"):
-    return motley.start("train", WRONG, "--run", "run", "--listen", "127.0.0.1:0", "--device", device, "--threads", "1", "--name", "head",
+def start_head(motley, what, device="none", run="run"):
+    return motley.start("train", WRONG, "--run", run, "--listen", "127.0.0.1:0", "--device", device, "--threads", "1", "--name", "head",
                         "--token-file", "token", what, place(motley, "head"))
 
 
@@ -118,7 +118,19 @@ def test_an_exception_in_the_body_ends_the_run_with_a_checkpoint(motley):
     assert program.end() == 1, program.story()
     assert "ZeroDivisionError" in "\n".join(program.text)
     assert program.named("checkpoint")[-1]["step"] > 0
+    assert program.error()["try"].startswith("motley train --resume --run "), program.story()
     motley.audit("run")
+
+
+def test_a_body_that_ends_the_script_ends_the_run_for_all_and_says_how_it_goes_on(motley):
+    head = start_head(motley, "body_exits", run="my run")
+    other = join(motley, "other", "body_exits")
+    assert head.end() == 7, head.story()
+    assert other.end() == 0, other.story()
+    directory = motley.directory / "my run"
+    command = f"goes on with: motley train --resume --run '{directory}' {WRONG} body_exits ./head"
+    assert command in "\n".join(head.text), head.story()
+    assert head.named("checkpoint")[-1]["step"] > 0
 
 
 def test_plan_measures_a_script(motley):

@@ -51,9 +51,17 @@ def test_a_script_that_goes_to_another_directory_moves_no_path(motley, script, r
     assert not again.named("step")
 
 
+def killed(motley, name):
+    """The token of a head that has left its file where it was."""
+    head = motley.start("train", name, "--run", "first", "--listen", "127.0.0.1:0", *PLACES, *BOTH)
+    head.wait_event("run")
+    head.kill()
+    return (motley.directory / "token").read_text()
+
+
 def test_a_token_file_is_read_again_while_nobody_answers(motley, script):
     name = script()
-    ended(motley.start("train", name, "--run", "first", "--listen", "127.0.0.1:0", *PLACES))
+    killed(motley, name)
     joined = motley.start("join", name, *PLACES)
     joined.wait_text("cannot connect")
     head = motley.start("train", name, "--run", "second", "--listen", "127.0.0.1:0", *PLACES, *BOTH)
@@ -61,11 +69,23 @@ def test_a_token_file_is_read_again_while_nobody_answers(motley, script):
     assert any("has another token now" in line for line in joined.text), joined.story()
 
 
+def test_who_comes_when_the_run_is_over_ends(motley, script):
+    name = script()
+    killed(motley, name)
+    joined = motley.start("join", name, *PLACES)
+    joined.wait_text("cannot connect")
+    (motley.directory / "token").unlink()  # as a head does when its run is over
+    assert joined.end() == 1 and "the token's file is gone: the run is over" in joined.error()["message"], joined.story()
+
+
+def test_the_tokens_file_goes_with_the_run(motley, script):
+    ended(motley.start("train", script(), "--run", "run", "--listen", "127.0.0.1:0", *PLACES))
+    assert not (motley.directory / "token").exists() and (motley.directory / "run" / "token").exists()
+
+
 def test_a_token_file_is_read_again_where_another_run_refuses_the_old_one(motley, script):
     name = script()
-    first = motley.start("train", name, "--run", "first", "--listen", "127.0.0.1:0", *PLACES)
-    ended(first)
-    old = (motley.directory / "token").read_text()
+    old = killed(motley, name)
     head = motley.start("train", name, "--run", "second", "--listen", f"127.0.0.1:{wire.parse_token(old)['port']}", *PLACES, *BOTH)
     head.wait_event("run")
     new = (motley.directory / "token").read_text()

@@ -1,6 +1,8 @@
 """What a script changes beside its run, where no other machine would see it, and what nobody would call around a step: refused by name."""
 
 import argparse
+import fractions
+import multiprocessing
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch.nn import functional
 
 import cases
 import motley
+from motley._trials import _traces, _trial
 from test_body import EPOCHS, in_its_own_directory, parts, run_of  # noqa: F401
 
 KL = 0.0
@@ -124,3 +127,42 @@ def test_callbacks_do_not_set_the_learning_rate():
     model, optimizer, train = parts()
     with pytest.raises(motley.Error, match="a callback's on_step changed the optimizer's learning rate"):
         list(run_of(model, optimizer, train, callbacks=[Warm()]).epochs(1))
+
+
+SHARED = multiprocessing.Value("d", 0.1)
+
+
+def by_gradient_alone(model, batch):
+    term = model(batch[0]).square().mean()
+    return cases.cross_entropy(model, batch) + SHARED.value * (term - term.detach())
+
+
+def scaled_by_a_shared_number(model, batch):
+    return (1 + SHARED.value) * cases.cross_entropy(model, batch)
+
+
+@pytest.mark.parametrize("loss", [by_gradient_alone, scaled_by_a_shared_number])
+def test_what_nobody_walks_to_shows_in_the_loss_or_in_its_gradient(loss, monkeypatch):
+    looks, gradient = [], _trial.Trial.gradient
+
+    def seen(trial, *arguments, **named):
+        looks.append(named.get("backward"))
+        return gradient(trial, *arguments, **named)
+
+    monkeypatch.setattr(_trial.Trial, "gradient", seen)
+    model, optimizer, train = parts()
+    with pytest.raises(motley.Error, match="SHARED.*the (gradient or the score|loss) of 8 samples"):
+        for epoch in run_of(model, optimizer, train, loss=loss).epochs(EPOCHS):
+            SHARED.value += 0.1 * (epoch.number == 2)
+    assert set(looks[-4:]) == {loss is by_gradient_alone}
+
+
+@pytest.mark.parametrize(("loss", "follow"), [
+    (cases.cross_entropy, True), (weighted, False), (by_gradient_alone, False), (scaled_by_a_shared_number, True),
+    (lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1]) * float(fractions.Fraction(1, 2)), False),
+    (lambda model, batch: cases.cross_entropy(model, batch) * pytest.approx(1).expected, False)])
+def test_when_a_gradient_can_change_alone(loss, follow):
+    model = cases.mlp()
+    assert _traces.Traces({"loss": loss, "model": model}, model).gradients_follow() is follow
+    model[0].register_full_backward_hook(lambda *_: None)
+    assert not _traces.Traces({"loss": loss, "model": model}, model).gradients_follow()

@@ -66,7 +66,7 @@ class ModelComputation:
         self.server = _server.Server(work.layout, names, self.bound) if behind else None
         self._repeats = 1  # of each sample of the micro-batch
         self.turn = threading.Lock()  # of computing, or of looking at the model
-        self._state = _state.Decoded(work.train.orders.take if work.train.orders else None, work.followed)
+        self._state = _state.Decoded(work.train.orders.take if work.train.orders else None, work.followed, work.state)
         self._ahead = {recipe.name: _seeds.read_ahead(recipe, recipe is work.train) for recipe in (work.train, work.test)
                        if recipe and recipe.readers}
         self._task: Any = None  # that is open
@@ -269,7 +269,7 @@ class ModelComputation:
     def seed(self, task: _core.Task, at: int, salt: int = 0) -> None:
         if self._work.found.draws:
             seed = _cuts.seed_of(task, at, salt)
-            torch.manual_seed(seed)
+            _devices.seed(seed)
             _data.seed_host(seed, tuple(name for name in self._work.found.draws if name != "torch"))
 
     def _loss(self, task: _core.Task, batch: Any) -> Any:

@@ -70,7 +70,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             elif (epoch := ended.pop(event.version, None)) is not None:
                 yield head, epoch, event
     finally:
-        _finish(head, siblings, output, final=True)
+        _finish(head, siblings, output)
 
 
 def state_of(epoch: _core.Event, tested: _core.Event | None) -> _core.State:
@@ -164,17 +164,22 @@ def _next(head: _core.Head) -> _core.Event | None:
         raise interrupt
 
 
-def _finish(head: _core.Head, siblings: Siblings, output: _terminal.Output, final: bool) -> None:
-    """Stops the run where it still goes on, which leaves a checkpoint. `final`: the workers need not wait for it to come back."""
-    head.stop(final)
+def _finish(head: _core.Head, siblings: Siblings, output: _terminal.Output) -> None:
+    """Stops the run where it still goes on, which leaves a checkpoint. The workers need not wait for it to come back."""
+    left = ""
+    head.stop(True)
     try:
         while head.next() is not None:
             pass
     except Error as error:
         _launch.stopped(error)
+        left = _launch.goes_on_by()
+    _launch.ended()
     siblings.close()
     head.close()
     output.end()
+    if left:
+        print(f"the script left the run before its end; it goes on with: {left}", file=sys.stderr, flush=True)
 
 
 def _close_at_exit(head: _core.Head, siblings: Siblings, output: _terminal.Output) -> None:
@@ -184,6 +189,6 @@ def _close_at_exit(head: _core.Head, siblings: Siblings, output: _terminal.Outpu
     def close() -> None:
         running = kept()
         if running is not None:
-            _finish(running, siblings, output, final=False)
+            _finish(running, siblings, output)
 
     atexit.register(close)

@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -20,6 +21,8 @@ _offers: _core.Offers | None = None
 _runs = 0  # that the script has asked for
 _refused: dict[int, list[str]] = {}  # of these, by number, those that did not begin, and why
 _began = False  # the newest has
+_open = 0  # the process that has begun a run and has not come to its end
+_words: list[str] = []  # of the command line: the script and its arguments
 _first = ""  # the directory of the first that began, on the head
 _first_number = 1  # of that
 _resumes = False
@@ -28,8 +31,9 @@ _stopped: Error | None = None
 
 def give(launch: _core.Launch) -> None:
     """From here on, the script's runs do what `launch` says."""
-    global _given
+    global _given, _words
     _given = launch
+    _words = [launch.script, *launch.arguments]
 
 
 def use() -> _core.Launch:
@@ -102,10 +106,25 @@ def number() -> int:
 
 def began(directory: str) -> None:
     """The head has made this directory for its run."""
-    global _began, _first
-    _began = True
+    global _began, _first, _open
+    _began, _open = True, os.getpid()
     if number() <= _first_number:
         _first = directory
+
+
+def ended() -> None:
+    """The run that began last is over, or its script has left it."""
+    global _open
+    _open = 0
+
+
+def goes_on_by() -> str:
+    """The command that goes on with the run that this process has begun and is still in; empty: there is none."""
+    if _open != os.getpid():
+        return ""
+    script, *arguments = _words or (sys.argv if _own is not None else [""])
+    words = [script] * bool(script) + ["--"] * any(word.startswith("-") for word in arguments) + arguments
+    return shlex.join(["motley", "train", "--resume", "--run", _first, *words])
 
 
 @contextlib.contextmanager
@@ -173,11 +192,16 @@ def is_script(launch: _core.Launch) -> bool:
 def stopped(error: Error) -> None:
     """The run was stopped before its end, and says so by `error`."""
     global _stopped
-    _stopped = error
+    _stopped = Error(error.args[0], goes_on_by() or error.hint, error.code) if error.code == "interrupted" else error
 
 
 def interrupted() -> Error:
     return _stopped or Error("interrupted before the run began", code="interrupted")
+
+
+def left_by() -> str:
+    """The command that goes on with a run that the script left; empty: it left none."""
+    return _stopped.hint if _stopped is not None and _stopped.code == "interrupted" else ""
 
 
 def on_something(words: Sequence[str]) -> bool:

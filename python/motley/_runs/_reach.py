@@ -129,10 +129,10 @@ class Reach:
             self._waiting.append((type(value), type(value).__name__, depth + 1))
 
     def _has_state(self, value: Any) -> bool:
-        """A scheduler, of torch or not, or whatever else follows this optimizer and can be loaded."""
+        """A scheduler, of torch or not, or whatever else follows this optimizer and can be loaded; an optimizer beside it."""
         attributes = getattr(value, "__dict__", None)
         follows = isinstance(attributes, dict) and attributes.get("optimizer") is self._optimizer
-        return (follows or isinstance(value, lr_scheduler.LRScheduler)) and _loads(value)
+        return (follows or isinstance(value, (lr_scheduler.LRScheduler, torch.optim.Optimizer))) and _loads(value)
 
     # --- what became of it ---
 

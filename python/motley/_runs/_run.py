@@ -177,7 +177,7 @@ class Run:
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
     def _serve(self, launch: _core.Launch, steps: int) -> Iterator[Epoch]:
-        """Returns where the script has another run to come to."""
+        """Begins when it is asked for the first epoch, as on the head; returns where the script has another run to come to."""
         with _data.RandomWatch():
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
@@ -186,7 +186,7 @@ class Run:
                 with contextlib.closing(owner):
                     left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
         self.history = left.give(work.parts.root, work.parts.saved)
-        return iter(())
+        yield from ()
 
     def _elsewhere(self, launch: _core.Launch, door: _leases.Door | None = None) -> tuple[_work.Work, _binding.Owner, _core.Script]:
         work = self._find_out(launch, check=False)
@@ -286,6 +286,7 @@ class Run:
                 self._train.write_orders(self._head.directory)
                 marks.after_body(epoch.version, ended)
             if self._best.over:
+                _launch.ended()
                 return
             self._head.go_on(rates, state, self._train.changes_of_batch())
 

@@ -139,14 +139,18 @@ class Followed:
 
 
 class Decoded:
-    """The state of tasks, decoded once each time that it is another. take(state): has what is not the script's. `followed`: see there."""
+    """The state of tasks, decoded once each time that it is another. take(state): has what is not the script's. `followed`: see there.
+    first: what the script itself begins with, encoded; passes that are tried before any has come get that."""
 
-    def __init__(self, take: Callable[[Mapping[str, Any]], None] | None = None, followed: Followed | None = None) -> None:
-        self._take, self._followed = take, followed
+    def __init__(self, take: Callable[[Mapping[str, Any]], None] | None = None, followed: Followed | None = None,
+                 first: bytes = b"") -> None:
+        self._take, self._followed, self._first = take, followed, of_script(decode(first))
         self._number: int | None = None
         self._value: Mapping[str, Any] = types.MappingProxyType({})
 
     def of(self, task: _core.Task) -> Mapping[str, Any]:
+        if task.state_number == 0:
+            return self._first
         if self._number != task.state_number:
             whole = decode(task.state)
             for number, tensors in enumerate(whole.get(DATA, [])):

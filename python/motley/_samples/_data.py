@@ -331,8 +331,7 @@ def seed_host(seed: int, draws: tuple[str, ...]) -> None:
     if "numpy" in draws and numpy is not None:
         numpy.random.seed(seed & 0xFFFFFFFF)
     if "torch" in draws:
-        for generator in _devices.generators():
-            generator.manual_seed(seed)
+        _devices.seed(seed)
 
 
 class RandomWatch:

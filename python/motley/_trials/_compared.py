@@ -160,19 +160,20 @@ class Walk:
         name = f"{_place(function.__module__)}{name.rpartition('<locals>.')[2]}()"
         if "<lambda>" in name:
             name = f"{what} (a lambda)"
+        source = _sources.of_code(code) if own else None
+        apart = {"__class__", *(source.waits if source else ())}
         for cell, free in zip(function.__closure__ or (), code.co_freevars, strict=True):
             try:
-                self._bind(f"{free} in {name}", cell.cell_contents, free, told=own and free != "__class__")
+                self._bind(f"{free} in {name}", cell.cell_contents, free, told=own and free not in apart)
             except ValueError:  # not filled yet
                 continue
         if hasattr(function, "__wrapped__"):
             self._visit(function.__wrapped__, what)
-        if not own:
+        if source is None:
             return
-        source = _sources.of_code(code)
         self._add(name if source.exact else f"{name} in Python {VERSION}", f"#{source.hash}")
         self._writes |= source.writes if code.co_name not in MAKERS else set()
-        names = names_of(code)
+        names = names_of(code) - source.waits
         self._used |= names | _strings_of(code)
         defaults = dict(zip(reversed(code.co_varnames[:code.co_argcount]), reversed(function.__defaults__ or ()), strict=False))
         for parameter, each in sorted({**defaults, **(function.__kwdefaults__ or {})}.items()):

@@ -7,7 +7,7 @@ import hashlib
 import linecache
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,12 @@ CHANGERS = frozenset({"add", "append", "appendleft", "clear", "discard", "extend
 @dataclass(frozen=True)
 class Source:
     """hash: of the normal form. writes: variables and (".NAME") attributes that the code writes. exact: of the source; else of what was
-    compiled of it, which is equal under one version of Python alone."""
+    compiled of it, which is equal under one version of Python alone. waits: names that say for how long it waits, and nothing else."""
 
     hash: str
     writes: frozenset[str]
     exact: bool = True
+    waits: frozenset[str] = frozenset()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -33,7 +34,7 @@ def of_code(code: types.CodeType) -> Source:
     node = _file(code.co_filename).find(code)
     if node is None:
         return Source(_hash(_of_compiled(code)), frozenset(), exact=False)
-    return Source(_hash(_normal(node)), frozenset(_writes(node)) - _locals(code))
+    return Source(_hash(_normal(node)), frozenset(_writes(node)) - _locals(code), waits=_waits(node))
 
 
 def of_loop(frame: types.FrameType) -> tuple[Source, frozenset[str]] | None:
@@ -44,9 +45,7 @@ def of_loop(frame: types.FrameType) -> tuple[Source, frozenset[str]] | None:
              and node.iter.lineno <= frame.f_lineno <= (node.iter.end_lineno or 0)]
     if len(found) != 1:
         return None
-    names = {each.id for each in ast.walk(found[0]) if isinstance(each, ast.Name)}
-    names |= {each.attr for each in ast.walk(found[0]) if isinstance(each, ast.Attribute)}
-    return Source(_hash(_normal(found[0])), frozenset(_writes(found[0]))), frozenset(names)
+    return Source(_hash(_normal(found[0])), frozenset(_writes(found[0]))), frozenset(_names(found[0])) - _waits(found[0])
 
 
 def _hash(words: Iterator[str]) -> str:
@@ -158,8 +157,33 @@ def _normal(node: Any) -> Iterator[str]:
 
 def _does_nothing(statement: Any) -> bool:
     if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Constant)
+        return isinstance(statement.value, ast.Constant) or _is_wait(statement)
     return isinstance(statement, ast.Pass) or isinstance(statement, ast.AnnAssign) and statement.value is None
+
+
+def _is_wait(statement: Any) -> bool:
+    """A time.sleep() of a number that nobody computes for it."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "time.sleep":
+        return False
+    return not any(isinstance(each, (ast.Call, ast.NamedExpr, ast.Await)) for part in call.args for each in ast.walk(part))
+
+
+def _waits(node: Any) -> frozenset[str]:
+    waits = [each for each in ast.walk(node) if _is_wait(each)]
+    inside = {name for each in waits for name in _names(each)}
+    return frozenset(inside - set(_names(node, set(map(id, waits))))) if waits else frozenset()
+
+
+def _names(node: Any, apart: Container[int] = ()) -> Iterator[str]:
+    """Of variables and attributes. apart: nodes that are left out."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    for each in ast.iter_child_nodes(node):
+        if id(each) not in apart:
+            yield from _names(each, apart)
 
 
 def _joined(parts: list[Any]) -> list[Any]:

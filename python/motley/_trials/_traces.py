@@ -18,7 +18,7 @@ from torch import nn
 
 from motley._runs import _state
 from motley._samples import _data, _shards
-from motley._trials import _spots
+from motley._trials import _gradients, _spots
 from motley._trials._own import CALLED, HOLDERS, is_own, is_own_class, names_of
 
 try:
@@ -63,6 +63,7 @@ class Traces:
         self._roots = {name: root for name, root in roots.items() if root is not None}
         self._model = model
         self._used: set[str] = set()  # names in the code that was reached
+        self._packages: set[str] = set()  # of what these stand for
         known = -1
         while known != len(self._used):  # code that is found with one name has others
             known = len(self._used)
@@ -71,12 +72,16 @@ class Traces:
     def take(self, keep: bool = False) -> Seen:
         """`keep`: tensors, too, can be put back."""
         apart = {id(each) for each in (*self._model.parameters(), *self._model.buffers(), *self._apart)}
-        return _Walk(self._used, apart, self._memory, keep).over(self._roots)
+        return _Walk(self._used, self._packages, apart, self._memory, keep).over(self._roots)
+
+    def gradients_follow(self) -> bool:
+        """Whether the gradient of a loss of this code can be another only where its value is."""
+        return _gradients.follow(self._used, self._packages, self._model)
 
 
 class _Walk:
-    def __init__(self, used: set[str], apart: set[int], memory: frozenset[int], keep: bool):
-        self._used, self._apart, self._memory = used, apart, memory
+    def __init__(self, used: set[str], packages: set[str], apart: set[int], memory: frozenset[int], keep: bool):
+        self._used, self._packages, self._apart, self._memory = used, packages, apart, memory
         self._left = KEPT_BYTES_MAX if keep else -1  # bytes of tensors that can still be kept
         self._spots: list[_spots.Spot] = []
         self._iterators: list[str] = []
@@ -101,6 +106,8 @@ class _Walk:
     def _visit_known(self, value: Any, what: str) -> None:
         if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType):  # a method of an object
             value = value.__self__
+        if not isinstance(value, _spots.PLAIN):
+            self._packages.add(_gradients.package_of(value))
         if isinstance(value, (*_spots.PLAIN, types.BuiltinFunctionType, property, _state.HeadTensors)):
             return
         if isinstance(value, _shards.Shards):  # what it has open is not the script's

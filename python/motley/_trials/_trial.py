@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from motley._errors import Error
+from motley._machines import _devices
 from motley._models import _groups, _model
 from motley._samples import _data
 from motley._samples._batches import rows_of
@@ -85,35 +86,37 @@ class Trial:
         return {number: self._samples[number] for number in self.positions[: self.samples] if number in self._samples}
 
     def gradient(self, batch: Any, samples: int, autocast: bool = True, scale: float = 1.0, seed: int = 0,
-                 groups: _groups.Groups | None = None) -> Pass:
-        """As a run computes it: by backward(), from the weight. `scale`: of what goes backward. `groups`: of the batch, in one pass."""
+                 groups: _groups.Groups | None = None, backward: bool = True) -> Pass:
+        """As a run computes it: by backward(), from the weight. `scale`: of what goes backward. `groups`: of the batch, in one pass. Not
+        `backward`: without gradients."""
         _data.seed_host(0, _data.GENERATED)
-        torch.manual_seed(seed)
+        _devices.seed(seed)
         forward = groups.going_on() if groups else contextlib.nullcontext()
         dtype = PRECISIONS[self.precision] if autocast else None
         own = contextlib.nullcontext() if autocast or self.precision == "fp32" else _without_autocast()
         for p in self.parameters.values():
             p.grad = None
         try:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(backward):
                 with forward, own, torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
                     found = self.call(batch)
                     mean, weight = measure_loss(found, samples)
                 if any(p.grad is not None for p in self.parameters.values()):
                     raise Error("the loss makes a backward pass itself, and so does the run", "return the loss alone, without backward()")
-                if not mean.requires_grad:
+                if backward and not mean.requires_grad:
                     raise Error("the loss has no gradient: it does not depend on the model's parameters, or was detached",
                                 "compute it from the model's output, without detach() or item()")
                 if weight != 0 and groups:
                     groups.backward(mean, torch.full_like(mean, weight * scale))
-                elif weight != 0:
+                elif weight != 0 and backward:
                     mean.backward(torch.full_like(mean, weight * scale))
         except Exception as error:
             self._raised = error
             raise
         finally:
             for module, mode in self._modes:
-                module.training = mode
+                if module.training is not mode:  # writing takes ten times as long
+                    module.training = mode
             self.settle()
         gradients = {}
         for name, p in self.parameters.items():

@@ -1,6 +1,9 @@
 """What the loss and the score give for a few samples before and after the script had its turn. Whatever they read that changed meanwhile
 shows in that, of whatever type it is and wherever it lies: an object, a file, a variable of the environment.
 
+A gradient takes twice as long as a loss. It is looked at as well unless the code says that it follows (_gradients.py): a change that
+showed in a later body only, or seldom, would have trained something else by then.
+
 Names are looked for only where something changed: what else the code reaches (_traces.py), files that it opened, the environment.
 """
 
@@ -17,6 +20,7 @@ import torch
 from motley._computing import _compiled
 from motley._models import _binding
 from motley._samples import _data, _shards
+from motley._trials import _traces
 from motley._trials._loss import PRECISIONS, measure_loss, score_of
 from motley._trials._trial import Trial
 from motley._trials._work import TRIED, Work
@@ -32,6 +36,7 @@ class Watched:
 
     def __init__(self, work: Work):
         self._work = work
+        self._backward: bool | None = None  # gradients are looked at, too; None: nobody knows yet
         self._trial: Trial | None = None
         self._test: list[Any] = []  # samples
         self._samples, self._figures = 0, 0
@@ -46,6 +51,8 @@ class Watched:
         self._before, self._of = None, {**self._work.known, **known}
         if self._work.parts.loss is None or self._fails:
             return
+        if self._backward is None:
+            self._backward = self._work.found.needs_grad or not self._gradients_follow()
         opened: list[str] = []
         begun = time.perf_counter()
         try:
@@ -97,13 +104,19 @@ class Watched:
         device = next(iter(self._work.parts.root.parameters())).device.type
         return bool((same | ((before - now).abs() <= (CLOSE.get(device, ROUGHLY) * size).clamp_min(noise))).all())
 
+    def _gradients_follow(self) -> bool:
+        work = self._work
+        roots = {name: work.roots[name] for name in ("loss", "model")}
+        return _traces.Traces(roots, work.parts.root, work.memory, (work.of_run,)).gradients_follow()
+
     def _look(self) -> torch.Tensor:
         """float64 [N]: the loss first, then figures of its gradients, then what is evaluated."""
         work, threads = self._work, torch.get_num_threads()
         parameters = list(dict.fromkeys(work.parts.root.parameters()))
         gradients = [p.grad for p in parameters]
         root = work.parts.root
-        kept = [(buffer, buffer.clone()) for name, buffer in root.named_buffers() if name in work.found.changing]
+        kept = [(buffer, buffer.clone()) for name, buffer in (root.named_buffers() if work.found.changing else ())
+                if name in work.found.changing]
         places = [(module, name, buffer) for module in root.modules() for name, buffer in module._buffers.items()]
         try:
             with _data.GENERATORS, _data.RandomWatch(), _compiled.without(), torch.inference_mode(False), contextlib.ExitStack() as moved:
@@ -131,11 +144,12 @@ class Watched:
             self._trial = Trial(self._call, work.parts.root, work.train, work.precision, work.found.samples)
             self._samples = self._trial.samples
         self._trial.device = next(iter(self._trial.parameters.values())).device
-        found = self._trial.gradient(self._trial.fetch(0, self._samples), self._samples)
+        found = self._trial.gradient(self._trial.fetch(0, self._samples), self._samples, backward=bool(self._backward))
         gradients = list(found.gradients.values())
-        figures = [*torch._foreach_norm(gradients), *(each.sum() for each in gradients)] if gradients else []
+        # Of each gradient its norm, and that of its positive part, which is another where it points elsewhere.
+        figures = [*torch._foreach_norm(gradients), *torch._foreach_norm(torch._foreach_clamp_min(gradients, 0.0))] if gradients else []
         self._figures = len(figures)
-        return [found.mean, found.weight, *(torch.stack([each.float() for each in figures]).tolist() if figures else [])]
+        return [found.mean, found.weight, *(torch.stack(figures).tolist() if figures else [])]
 
     def _evaluated(self) -> list[float]:
         work = self._work

@@ -7,6 +7,7 @@ is `motley train --on ray train.py --lr 0.1`. Needs `pip install ray`.
 
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,8 +86,8 @@ def main(words: Sequence[str]) -> int:
     except _job.CoordinatorFailed as error:
         return _core.exit_status(error.code)
     except KeyboardInterrupt:
-        raise Error("interrupted before the run had stopped", f"motley train --on ray --resume --run {wanted.run} {wanted.target}",
-                    "interrupted") from None
+        words = ["motley", "train", "--on", "ray", "--resume", "--run", wanted.run, wanted.target]
+        raise Error("interrupted before the run had stopped", shlex.join(filter(None, words)), "interrupted") from None
     return 0
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -148,8 +149,8 @@ class Job:
         try:
             report: dict[str, Any] = ray.get(asked)
         except RayActorError as error:
-            raise Error(f"the coordinator's actor is lost: {_first_line(error)}", f"motley train --on ray --resume --run {self._run}",
-                        "io") from None
+            raise Error(f"the coordinator's actor is lost: {_first_line(error)}",
+                        f"motley train --on ray --resume --run {shlex.quote(self._run)}", "io") from None
         for stream, line in report["lines"]:
             self._on_line(stream, line)
         if self._supervisor not in (0, report["supervisor"]):

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/shell.h"
 #include "wire/limits.h"
 
 namespace motley::runtime {
@@ -182,7 +183,7 @@ void CoordinatorHost::go_on(engine::Release release, bool mark) {
 void CoordinatorHost::finished() {
   if (stopping_ && engine_.server().version() < engine_.steps()) {
     end(Error{ErrorCode::interrupted, "interrupted after step " + std::to_string(engine_.server().version()),
-              "motley train --resume --run " + options_.journal.run_dir});
+              "motley train --resume --run " + in_shell(options_.journal.run_dir)});
   } else {
     end({});
   }

@@ -195,9 +195,15 @@ void Head::start(bool resumable, std::function<void()> on_end) {
   }
 }
 
+void Head::stop(bool final) {
+  if (final) over_ = true;
+  host_->stop(final);
+}
+
 Status Head::wait() {
   Status status = ended_.get_future().get();
   run_.reception->pause();
+  run_.reception->ended(status.ok() || over_);
   return status;
 }
 

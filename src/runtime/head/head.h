@@ -1,6 +1,7 @@
 #pragma once
 // A run's coordinator with its files, its door and the workers of this machine. Private to train() and plan().
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -25,6 +26,8 @@ class Head {
   /// REQUIRES open() succeeded.
   void start(bool resumable, std::function<void()> on_end = {});
   [[nodiscard]] CoordinatorHost& host() { return *host_; }
+  /// CoordinatorHost::stop(). Any thread.
+  void stop(bool final = false);
   [[nodiscard]] const Run& run() const { return run_; }
   /// Until the run is over. The error that ended it was not told to the sink. Once.
   Status wait();
@@ -34,6 +37,7 @@ class Head {
   void tell_owed_mark();
 
   Run run_;
+  std::atomic<bool> over_ = false;  // when it is stopped
   std::promise<Status> ended_;
   // The workers go first, then the host, which the reception does not call by then.
   std::unique_ptr<CoordinatorHost> host_;

@@ -1,16 +1,21 @@
 #include "runtime/head/reception.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/assert.h"
 #include "runtime/auth.h"
 #include "runtime/data_lanes.h"
+#include "store/secret_file.h"
 #include "wire/limits.h"
 
 namespace motley::runtime {
 
 Reception::~Reception() {
-  if (::getpid() == process_) return;
+  if (::getpid() == process_) {
+    remove_file();
+    return;
+  }
   // In a child of the process that made it its threads are missing, and the sockets are the other's.
   static_cast<void>(tcp_.release());
   if (door_) {
@@ -28,6 +33,23 @@ void Reception::close() {
     waiting_.clear();
   }
   tcp_.reset();
+  remove_file();
+}
+
+Status Reception::show_in(const std::string& file) {
+  over_ = false;
+  file_ = file;
+  return write_token_file(file, token_);
+}
+
+// Not that of another head, which has taken its place.
+void Reception::remove_file() {
+  const std::string file = std::exchange(file_, {});
+  if (file.empty() || !over_) return;
+  const Result<std::string> text = store::read_secret_file(file, fleet::JoinToken::kTextBytesMax);
+  const auto token = text ? fleet::parse_token(*text) : Result<fleet::JoinToken>(text.error());
+  std::error_code ignored;
+  if (token && *token == token_) std::filesystem::remove(file, ignored);
 }
 
 Status Reception::open(transport::Identity identity, const std::string& listen, std::uint16_t usual_port,

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -34,6 +35,11 @@ class Reception {
   [[nodiscard]] const fleet::JoinToken& token() const noexcept { return token_; }
   [[nodiscard]] const transport::Identity& identity() const noexcept { return identity_; }
 
+  /// Writes the token to a file, for who reads it there. It goes with the end of the last run, if that is over.
+  /// REQUIRES is_open().
+  Status show_in(const std::string& file);
+  /// The newest run has ended. over: it is not to be resumed.
+  void ended(bool over) { over_ = over; }
   /// Who waits comes in now, and from here on whoever comes.
   void receive(transport::AcceptHandler guest);
   /// When it returns, `guest` is not called any more: who comes waits.
@@ -45,12 +51,15 @@ class Reception {
  private:
   void come(std::shared_ptr<transport::Connection> link);
   void let_in(std::shared_ptr<transport::Connection> link);
+  void remove_file();
 
   std::mutex mutex_;
   transport::AcceptHandler guest_;
   std::deque<std::shared_ptr<transport::Connection>> waiting_;
   transport::Identity identity_{};
   fleet::JoinToken token_{};
+  std::string file_{};  // that the token was shown in
+  std::atomic<bool> over_ = false;
   int process_ = ::getpid();
   // The sockets go before their threads, and these before what they call.
   std::unique_ptr<transport::Tcp> tcp_;

@@ -263,7 +263,9 @@ Status Run::start_listening() {
     if (!code) return code.error();
     pairing_code = code->digits;
   }
-  return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
+  std::error_code none;
+  const bool own = fs::equivalent(options.token_file, dir->path() / "token", none);
+  return options.token_file.empty() || own ? Status() : reception->show_in(options.token_file);
 }
 
 void Run::make_token() {

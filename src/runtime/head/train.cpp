@@ -38,7 +38,7 @@ Status train(const TrainOptions& options, ModelProvider& provider, report::Sink&
   head.start(true);
   stop.on_request([&head] {
     head.host().tell(report::Note{"finishing the open step; Ctrl-C again ends at once"});
-    head.host().stop();
+    head.stop();
   });
   Status status = head.wait();
   stop.on_request({});

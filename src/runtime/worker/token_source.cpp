@@ -1,5 +1,6 @@
 #include "runtime/worker/token_source.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/thread_name.h"
@@ -35,6 +36,11 @@ bool TokenSource::look() {
   return other_.has_value();
 }
 
+bool TokenSource::gone() {
+  const std::lock_guard lock(mutex_);
+  return gone_;
+}
+
 std::optional<fleet::JoinToken> TokenSource::take() {
   const std::lock_guard lock(mutex_);
   if (other_) used_ = *other_;
@@ -52,7 +58,10 @@ void TokenSource::loop() {
     lock.unlock();
     const Result<std::string> text = store::read_secret_file(file_, fleet::JoinToken::kTextBytesMax);
     const auto read = text ? fleet::parse_token(*text) : Result<fleet::JoinToken>(text.error());
+    std::error_code unknown;
+    const bool gone = !text && !std::filesystem::exists(file_, unknown) && !unknown;
     lock.lock();
+    gone_ = gone;
     if (read) other_ = *read == used_ ? std::nullopt : std::optional(*read);
     ++looks_;
     looked_.notify_all();

@@ -25,6 +25,8 @@ class TokenSource {
   [[nodiscard]] bool changed();
   /// Likewise, after it was looked at.
   [[nodiscard]] bool look();
+  /// Whether there was no such file when it was looked at last.
+  [[nodiscard]] bool gone();
   /// The other token, which is the one in use from now on; empty: there is none.
   [[nodiscard]] std::optional<fleet::JoinToken> take();
 
@@ -34,7 +36,7 @@ class TokenSource {
   const std::string file_;
   std::mutex mutex_;
   std::condition_variable asked_, looked_;
-  bool wanted_ = false, stops_ = false;
+  bool wanted_ = false, stops_ = false, gone_ = false;
   std::uint64_t looks_ = 0;
   fleet::JoinToken used_;
   std::optional<fleet::JoinToken> other_;

@@ -105,10 +105,12 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   if (generation != generation_ || stage_ != Stage::connecting) return;
   if (!result) {
     if (result.error().code == ErrorCode::refused) return on_stranger(result.error());
+    if (head_has_ended(result.error())) return;
     backoff_ = std::min(longest_backoff(), std::max(kBackoffFirst, backoff_ * 2));
     redial(backoff_, result.error().message);
     return;
   }
+  deserted_at_.reset();
   answered_ = now();
   control_ = std::move(*result);
   stage_ = Stage::proving;
@@ -119,6 +121,25 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_->send(control_frame(token_->run, hello), transport::Priority::control);
   const wire::Proof proof{proof_mac(*token_, "join", control_->peer(), own_spki_, Side::joiner)};
   control_->send(control_frame(token_->run, proof), transport::Priority::control);
+}
+
+// A head takes the token's file away when its run is over.
+bool WorkerHost::head_has_ended(const Error& why) {
+  if (!transport::nobody_listens(why)) {
+    deserted_at_.reset();
+    return false;
+  }
+  if (!deserted_at_) deserted_at_ = now();
+  TokenSource* const file = options_.token_source.get();
+  const bool over = file != nullptr && file->gone();
+  const Duration wait = over ? std::min(options_.deserted, kOverWait) : options_.deserted;
+  if (now() - *deserted_at_ < wait || (file != nullptr && file->look())) return false;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait).count();
+  finish(Error{ErrorCode::network,
+               why.message + (over ? ", and the token's file is gone: the run is over"
+                                   : ", for " + std::to_string(seconds) + " s: the head has ended"),
+               "join again once it goes on (motley train --resume --run DIR), or with the token of another run"});
+  return true;
 }
 
 // While a head is away, another run's may have its port.

@@ -107,6 +107,7 @@ void WorkerHost::pause(std::string why) {
 void WorkerHost::resume() {
   mailbox_->post([this] {
     paused_ = false;
+    deserted_at_.reset();
     redial_at_ = now();
   });
 }

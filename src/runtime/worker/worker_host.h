@@ -32,6 +32,8 @@ struct PreparedWorker {
   std::optional<plan::EndCost> wire_cost{};  // of this machine, where a codec is open
 };
 
+inline constexpr Duration kDeserted = std::chrono::minutes(2);  // then the head has ended for good
+
 struct WorkerHostOptions {
   wire::Hello hello;
   /// Runs on the compute thread; may take long (downloads, compilation).
@@ -43,6 +45,9 @@ struct WorkerHostOptions {
   Manners manners;
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
+  /// Ends with ErrorCode::network where for so long all addresses of the token have said that nobody listens there. A
+  /// machine that does not answer may be asleep, or this one without a network: that is waited for.
+  Duration deserted = kDeserted;
   /// Ends with ErrorCode::network where nobody answers to the token, or it is refused, and its file has another; null:
   /// there is no file.
   std::shared_ptr<TokenSource> token_source{};
@@ -82,11 +87,13 @@ class WorkerHost final : engine::WorkerOutput {
   class LentThere;
   static constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
   static constexpr Duration kBackoffMax = std::chrono::seconds(3);
+  static constexpr Duration kOverWait = std::chrono::seconds(2);         // where the token's file is gone
   static constexpr Duration kOtherTokenWait = std::chrono::seconds(10);  // for a token's file, after a refusal
   enum class Stage : std::uint8_t { idle, connecting, proving, joined, ended };
 
   void dial();
   void redial(Duration after, const std::string& why);
+  [[nodiscard]] bool head_has_ended(const Error& why);
   [[nodiscard]] Duration longest_backoff() const;
   void on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
   void on_frame(std::uint64_t generation, const wire::Frame& frame);
@@ -138,7 +145,7 @@ class WorkerHost final : engine::WorkerOutput {
   Duration backoff_{};
   Time answered_{};        // last; it had a connection then
   bool met_head_ = false;  // once, so its token is right
-  std::optional<Time> refused_at_{};
+  std::optional<Time> refused_at_{}, deserted_at_{};
   bool leaving_ = false;
   bool paused_ = false;
   std::string aside_;  // why this session was given up; empty: it was not

@@ -11,6 +11,8 @@ namespace {
 
 using net::ip::tcp;
 
+constexpr const char* kNobodyListens = "check that the run is up: the machines answer, and no program listens there";
+
 /// Everything runs on one strand, which the socket and its connection share. A step that overran its time is left
 /// behind by raising `turn_`: its handler then finds that it speaks of the past.
 class Connector final : public Activity, public std::enable_shared_from_this<Connector> {
@@ -78,7 +80,8 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
       if (self->turn_ != turn) return;
       const std::optional<Peer> peer = error ? std::nullopt : peer_of(*self->socket_);
       if (peer) return self->handshake(turn, *peer);
-      self->note(self->candidate_.text, error ? reason_of(error) : "gone already, or of another user");
+      self->note(self->candidate_.text, error ? reason_of(error) : "gone already, or of another user",
+                 error == net::error::connection_refused);
       self->next_address();
     });
   }
@@ -134,9 +137,10 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
     hub_.remove(this);
   }
 
-  void note(const std::string& address, const std::string& reason) {
+  void note(const std::string& address, const std::string& reason, bool nobody = false) {
     if (is_local(endpoint_) && !endpoints_.empty()) return;
     tried_.push_back(address + ": " + reason);
+    deserted_ = deserted_ && nobody;
   }
 
   Error all_failed() const {
@@ -144,6 +148,7 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
     if (tried_.empty()) return {ErrorCode::input, "expected an address to connect to, found none", ""};
     std::string message = tried_.size() == 1 ? "cannot connect to " : "cannot connect to any of: ";
     for (const std::string& line : tried_) message += (&line == &tried_.front() ? "" : "; ") + line;
+    if (deserted_) return {ErrorCode::network, message, kNobodyListens};
     return {ErrorCode::network, message,
             "check that the run is up, that both machines are in one network, and that no firewall blocks the port"};
   }
@@ -172,6 +177,7 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
   std::uint64_t turn_ = 0;
   bool done_ = false;
   std::vector<std::string> tried_;  // "address: what happened"
+  bool deserted_ = true;            // at all of them nobody listens
   std::optional<Error> answered_;   // somebody was there, but not whom we look for
 };
 
@@ -184,5 +190,7 @@ void start_connecting(Hub& hub, std::vector<Endpoint> endpoints, std::optional<D
   MOTLEY_ASSERT(hub.add(connector));
   connector->begin();
 }
+
+bool nobody_listens(const Error& error) { return error.hint == kNobodyListens; }
 
 }  // namespace motley::transport

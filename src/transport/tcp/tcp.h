@@ -45,6 +45,9 @@ struct Endpoint {
 /// and connect() fail at once.
 [[nodiscard]] Endpoint local_endpoint(std::string_view name);
 
+/// Whether this is why connect() failed: every address answered, and no program was there.
+[[nodiscard]] bool nobody_listens(const Error& error);
+
 class Tcp {
  public:
   explicit Tcp(TcpOptions options);

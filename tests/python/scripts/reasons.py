@@ -20,20 +20,20 @@ def everywhere(model, batch, step):
     return cases.cross_entropy(model, batch)
 
 
-def train(loss, batch, epochs):
+def begun(loss, batch, epochs):
     torch.manual_seed(2)
     model = cases.mlp()
     run = motley.Run(model, loss, DataLoader(cases.classes(192, 1), batch), torch.optim.SGD(model.parameters(), lr=0.1))
-    for _ in run.epochs(epochs):
-        pass
+    return run.epochs(epochs)
 
 
 if sys.argv[1] == "everywhere":
-    train(everywhere, 48, 1000)
+    list(begun(everywhere, 48, 1000))
 else:
     for size in (512, 48):
+        epochs = begun(cases.cross_entropy, size, 2)
         try:
-            train(cases.cross_entropy, size, 2)
+            list(epochs)
             break
         except motley.Error as error:
             print("refused:", error, file=sys.stderr)

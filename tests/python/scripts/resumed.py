@@ -193,6 +193,21 @@ def variables():
     return seen, curve, float(last.sum()), sorted(known), digest(model), digest(average), stopper.bad, whole
 
 
+def second_optimizer():
+    """Of another model, which the body alone trains."""
+    model, probe = net(), nn.Linear(3, 3)
+    optimizer, seen = torch.optim.Adam(probe.parameters(), 0.05), []
+    schedule = lr_scheduler.StepLR(optimizer, 3, 0.5)
+    for _ in run_of(model, sgd(model)).epochs(8):
+        optimizer.zero_grad()
+        value = functional.cross_entropy(probe(model(X).detach()), Y)
+        value.backward()
+        optimizer.step()
+        schedule.step()
+        seen.append(value.item())
+    return seen, digest(probe), optimizer.param_groups[0]["lr"]
+
+
 def state():
     model, episodes = net(), motley.HeadTensors(X[:60], Y[:60])
     weighed = lambda model, batch, state: loss(model, batch) * state["weight"]  # noqa: E731

@@ -118,6 +118,10 @@ def body_raises(case):
     case.body = lambda: 1 / 0
 
 
+def body_exits(case):
+    case.body = lambda: sys.exit(7)
+
+
 def forks(case):
     """A child of the script that ends as Python does leaves the run alone."""
     def body():

@@ -84,6 +84,29 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
 }
 #endif
 
+TEST(Hosts, AWorkerWhoseHeadHasEndedEndsToo) {
+  transport::Tcp there({.plaintext = true, .identity = {}});
+  auto head = there.listen({"127.0.0.1", 0}, [](const auto&) {});
+  ASSERT_TRUE(head) << message(head);
+  fleet::JoinToken token;
+  token.plaintext = true;
+  token.addresses = {"127.0.0.1"};
+  token.port = (*head)->port();
+  (*head)->close();
+  WorkerHostOptions options;
+  options.hello = Scene::hello_of("late/cpu");
+  options.deserted = std::chrono::milliseconds(300);
+  std::promise<Status> ended;
+  WorkerHostEvents events;
+  events.ended = [&ended](Status status) { ended.set_value(std::move(status)); };
+  WorkerHost late(std::move(options), std::move(events));
+  late.run_remote(there, {}, token);
+  const Status status = ended.get_future().get();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::network);
+  EXPECT_NE(status.error().message.find("the head has ended"), std::string::npos) << status.error().message;
+}
+
 TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
   std::vector<std::vector<float>> trained;
   for (const std::size_t connections : {1, 3}) {

@@ -58,6 +58,7 @@ TEST(TcpConnect, NobodyListens) {
   EXPECT_TRUE(has(result.error().message, "127.0.0.1:" + std::to_string(port))) << result.error().message;
   EXPECT_TRUE(has(result.error().message, "connection refused")) << result.error().message;
   EXPECT_FALSE(result.error().hint.empty());
+  EXPECT_TRUE(nobody_listens(result.error()));
 }
 
 TEST(TcpConnect, EveryAddressIsTriedAndNamed) {

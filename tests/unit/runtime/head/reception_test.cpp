@@ -8,6 +8,9 @@
 #include <mutex>
 #include <optional>
 
+#include "../../store/temporary.h"
+#include "runtime/head/door.h"
+
 namespace motley::runtime {
 namespace {
 
@@ -67,6 +70,39 @@ TEST_F(ReceptionTest, TheTokenLeadsToItsPort) {
   EXPECT_TRUE(reception_.is_open());
   EXPECT_NE(reception_.token().port, 0);
   EXPECT_EQ(reception_.token().spki, reception_.identity().spki);
+}
+
+TEST_F(ReceptionTest, TheTokensFileGoesWithARunThatIsOver) {
+  const store::test::TemporaryDirectory dir;
+  const std::string file = (dir / "token").string();
+  for (const bool over : {false, true}) {
+    ASSERT_TRUE(reception_.show_in(file));
+    EXPECT_EQ(store::test::slurp(file), fleet::to_text(reception_.token()) + "\n");
+    reception_.ended(over);
+  }
+  reception_.close();
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(ReceptionTest, TheTokensFileStaysForARunThatIsToGoOn) {
+  const store::test::TemporaryDirectory dir;
+  const std::string file = (dir / "token").string();
+  ASSERT_TRUE(reception_.show_in(file));
+  reception_.ended(false);
+  reception_.close();
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
+TEST_F(ReceptionTest, AnotherHeadsTokenStays) {
+  const store::test::TemporaryDirectory dir;
+  const std::string file = (dir / "token").string();
+  ASSERT_TRUE(reception_.show_in(file));
+  reception_.ended(true);
+  fleet::JoinToken other = reception_.token();
+  other.run += 1;
+  ASSERT_TRUE(write_token_file(file, other));
+  reception_.close();
+  EXPECT_TRUE(std::filesystem::exists(file));
 }
 
 }  // namespace

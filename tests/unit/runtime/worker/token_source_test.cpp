@@ -38,9 +38,12 @@ TEST(TokenSource, WhatIsNoTokenIsNoOtherToken) {
   const store::test::TemporaryDirectory dir;
   const auto path = dir / "token";
   TokenSource file(path.string(), token_of(1));
+  EXPECT_FALSE(file.gone()) << "nobody has looked";
   EXPECT_FALSE(file.look()) << "it is not there";
+  EXPECT_TRUE(file.gone());
   write(path, "motley1.half");
   EXPECT_FALSE(file.look());
+  EXPECT_FALSE(file.gone());
 }
 
 TEST(TokenSource, TheOldTokenMayComeBack) {
