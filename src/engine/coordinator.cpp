@@ -23,7 +23,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       merges(options, machine, server.layout(), sessions, uploads, pace),
       batch(options, pace),
       sketches(options.verify.secret),
-      steps(server, uploads, options.wants_gradients),
+      steps(server, uploads),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
       inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, merges,

@@ -91,9 +91,6 @@ struct CoordinatorOptions {
   bool resumable = true;   // workers of a run that was stopped are told to come back
   LossState state{};       // what the loss gets at first
   bool checksums = true;   // body checksums on frames to workers of other machines
-  // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
-  // that makes it alone. Empty: always.
-  std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   enum class Chain : std::uint8_t { none, weights, measured, both };
@@ -180,7 +177,6 @@ struct StepClosed {
   std::optional<Merged> merged{};           // where contributions may
   std::optional<ChainChoice> chain{};       // where that is tried: of this step
   std::vector<WorkerStep> workers;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
 
 /// How a run goes on that was held.

@@ -19,8 +19,7 @@ void Lender::lend(const modes::Action& action, const LossState& state, Time now)
                            .server = std::make_shared<ps::Server>(parts_.server.fork()),
                            .halves = options.adapt_batch,
                            .grain = options.grain,
-                           .state = state,
-                           .wants_gradients = options.wants_gradients};
+                           .state = state};
   if (parts_.output.lend(action.session, order)) return;
   feed_(modes::StretchEnded{action.session, action.lease, true});
 }
@@ -42,8 +41,7 @@ StepClosed Lender::describe(const Session& session, const StretchStep& step) con
       .batch_change = {},
       .duration = step.duration,
       .ranges = {},
-      .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
-      .gradients = step.gradients};
+      .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}}};
   for (const std::uint64_t count : step.parts) {
     const std::uint64_t first = closed.ranges.empty() ? 0 : closed.ranges.back().first + closed.ranges.back().count;
     closed.ranges.push_back({first, count, session.name});
