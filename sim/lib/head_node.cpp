@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "ps/outer_rate.h"
-#include "sim/round_replay.h"
 
 namespace motley::sim {
 namespace {
@@ -39,16 +37,8 @@ void HeadNode::start() {
   process_.start();
   Result<ps::Server> server = server_from_disk();
   MOTLEY_ASSERT(server.ok());
-  std::optional<double> norm_before = snapshot_ ? snapshot_->norm_before : std::nullopt;
-  for (const Logged& logged : log_) {
-    if (logged.step < server->version()) continue;
-    norm_before = logged.gradient_norm;
-    MOTLEY_ASSERT(logged.step == server->version());
-    if (world_.scenario.run.rate_by_workers) server->follow(logged.step, ps::outer_rate(logged.contributors));
-    const Status redone = server->redo(logged.gradients);
-    MOTLEY_ASSERT(redone.ok());
-  }
-  if (world_.scenario.run.clip_by_step_before) server->clip_by_step_before(norm_before);
+  if (world_.scenario.run.clip_by_step_before)
+    server->clip_by_step_before(snapshot_ ? snapshot_->norm_before : std::nullopt);
   note("starts at version", server->version(), incarnation_);
   const std::uint64_t first_version = server->version();
   std::vector<SharedBytes> weights;
@@ -100,7 +90,6 @@ void HeadNode::kill() {
   const Time now = world_.queue.now();
   if (next_snapshot_ && next_snapshot_->first <= now) snapshot_ = std::move(next_snapshot_->second);
   next_snapshot_.reset();
-  while (!log_.empty() && log_.back().durable_at > now) log_.pop_back();
   done_ = false;
 }
 
@@ -223,20 +212,14 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
   note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
   const Time now = world_.queue.now();
   world_.checks.step_closed(incarnation_, sabotaged(step), weights(), held(), now, world_.healed_at);
-  Logged logged{step.step, step.gradients, step.gradient_norm, contributors_to(step),
-                now + Duration(random_.below(static_cast<std::uint64_t>(world_.scenario.disk.write_max.count()) + 1))};
-  if (!log_.empty()) logged.durable_at = std::max(logged.durable_at, log_.back().durable_at);
-  while (!log_.empty() && log_.back().step >= step.step) log_.pop_back();
   if (next_snapshot_ && next_snapshot_->first <= now) {
     snapshot_ = std::move(next_snapshot_->second);
     next_snapshot_.reset();
   }
   if (!next_snapshot_ && (step.step + 1) % world_.scenario.disk.snapshot_every == 0) {
-    next_snapshot_.emplace(now + 2 * world_.scenario.disk.write_max, coordinator_->server().snapshot());
+    next_snapshot_.emplace(now + world_.scenario.disk.write, coordinator_->server().snapshot());
   }
   owed_[step.step + 1] = step.owed;
-  while (snapshot_ && !log_.empty() && log_.front().step < snapshot_->version) log_.pop_front();
-  log_.push_back(std::move(logged));
 }
 
 void HeadNode::evaluated(const engine::Evaluated& evaluation) {

@@ -1,9 +1,8 @@
 #pragma once
 // The machine with the coordinator: the real engine::Coordinator in a process that can die, and a disk that survives
-// it. What is on the disk when it dies is a snapshot and the gradients of some steps after it; the rest is lost.
+// it. What is on the disk when it dies is a snapshot; the steps after it are lost.
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,13 +54,6 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   void failed(Error error) override;
 
  private:
-  struct Logged {
-    std::uint64_t step = 0;
-    std::vector<SharedBytes> gradients;
-    double gradient_norm = 0;
-    std::size_t contributors = 0;
-    Time durable_at{};
-  };
   void tick();
   void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
   Result<ps::Server> server_from_disk();
@@ -86,8 +78,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::map<std::uint64_t, LossState> states_;  // by the version from which on it holds
   std::optional<ps::Snapshot> snapshot_;
   std::optional<std::pair<Time, ps::Snapshot>> next_snapshot_;  // being written
-  std::deque<Logged> log_;
-  std::map<std::uint64_t, std::vector<Owed>> owed_;  // by version; of rounds
+  std::map<std::uint64_t, std::vector<Owed>> owed_;             // by version; of rounds
 };
 
 }  // namespace motley::sim

@@ -44,14 +44,15 @@ Vector scaled(const Vector& a, float factor) {
   return each_of(a, a, [factor](float x, float) { return factor * x; });
 }
 
-}  // namespace
-
+// How many workers contributed to it.
 std::size_t contributors_to(const engine::StepClosed& step) {
   std::set<std::string> names;
   for (const engine::CommittedRange& range : step.ranges) names.insert(range.worker);
   for (const engine::CommittedLate& late : step.late) names.insert(late.range.worker);
   return names.size();
 }
+
+}  // namespace
 
 RoundReplay::RoundReplay(const RunSetup& run, const Data& data)
     : run_(run), model_(model_of(run, data)), loop_(*model_), rounds_(run.train_samples, run.global_batch) {

@@ -15,9 +15,6 @@
 
 namespace motley::sim {
 
-/// How many workers contributed to it.
-std::size_t contributors_to(const engine::StepClosed& step);
-
 class RoundReplay {
  public:
   /// REQUIRES both outlive this.

@@ -166,7 +166,6 @@ class ScaleHead final : public engine::CoordinatorOutput {
     options.shares.assign(world.setup.workers, 1);
     options.config = "[simulated]";
     options.checksums = false;
-    options.wants_gradients = [](std::size_t) { return false; };
     coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
   }
 

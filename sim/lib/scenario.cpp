@@ -164,7 +164,7 @@ Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, Codecs codecs) {
   scenario.network.own_background = dice.chance(0.3);
   if (dice.chance(0.15)) scenario.network.duplicate_probability = dice.uniform(0.01, 0.2);
   scenario.disk.snapshot_every = dice.between(1, 6);
-  scenario.disk.write_max = dice.time(Duration(0), milliseconds(400));
+  scenario.disk.write = 2 * dice.time(Duration(0), milliseconds(400));
   scenario.checksums = dice.chance(0.5);
   const bool quiet = dice.chance(0.1);
   const bool alone = dice.chance(quiet ? 0.7 : 0.1);

@@ -76,7 +76,7 @@ struct Disturbance {
 
 struct DiskSetup {
   std::uint64_t snapshot_every = 4;  // steps
-  Duration write_max{};              // a closed step is durable after at most this
+  Duration write{};                  // a snapshot is durable after this
 };
 
 /// Between machines. Empty: auto.

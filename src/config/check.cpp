@@ -70,7 +70,7 @@ Status check(const RunConfig& c) {
       in_range("train.epochs", static_cast<double>(c.epochs), c.steps > 0 ? 0 : 1, 1e9),
       in_range("train.clip_norm", c.clip_norm, 0, 1e30),
       in_range("train.verify", c.verify, 0, 1),
-      in_range("train.checkpoint_seconds", c.checkpoint_seconds, 0.1, 86400),
+      in_range("train.checkpoint_seconds", c.checkpoint_seconds, c.checkpoint_seconds == 0 ? 0 : 0.01, 86400),
       in_range("data.std", c.data_std, 1e-6, 1e6),
       in_range("optimizer.lr", c.optimizer.lr, 0, 1e6),
       in_range("optimizer.momentum", c.optimizer.momentum, 0, 1),

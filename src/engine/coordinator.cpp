@@ -21,7 +21,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       weights(server, options.weights, sessions, machine.members(), pace),
       noise(pace),
       sketches(options.verify.secret),
-      steps(server, uploads, options.wants_gradients),
+      steps(server, uploads),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, noise, pace, output}, feeder()),
       inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},

@@ -80,9 +80,6 @@ struct CoordinatorOptions {
   bool resumable = true;   // workers of a run that was stopped are told to come back
   LossState state{};       // what the loss gets at first
   bool checksums = true;   // body checksums on frames to workers of other machines
-  // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
-  // that makes it alone. Empty: always.
-  std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   plan::EndCost
@@ -145,7 +142,6 @@ struct StepClosed {
   std::vector<Owed> owed{};            // likewise: by all rounds so far
   std::optional<double> drift{};       // likewise: StepNorms::cosine()
   std::vector<WorkerStep> workers;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
 
 /// How a run goes on that was held.

@@ -59,7 +59,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::clip:
       return clip();
     case ActionKind::apply:
-      weights.publish(action.chunk, steps.apply(action.chunk));
+      weights.publish(action.chunk, server.apply(action.chunk));
       return feed(modes::ChunkApplied{action.chunk});
     case ActionKind::close_step:
       return close_step(action);

@@ -17,8 +17,7 @@ void Lender::lend(const modes::Action& action, const LossState& state, Time now)
                            .batches = parts_.machine.batches(),
                            .opened = now,
                            .server = std::make_shared<ps::Server>(parts_.server.fork()),
-                           .state = state,
-                           .wants_gradients = options.wants_gradients};
+                           .state = state};
   if (parts_.output.lend(action.session, order)) return;
   feed_(modes::StretchEnded{action.session, action.lease, true});
 }
@@ -38,8 +37,7 @@ StepClosed Lender::describe(const Session& session, const StretchStep& step) con
           .global_batch = batches.batch(step.step),
           .duration = step.duration,
           .ranges = {{0, step.samples, session.name}},
-          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
-          .gradients = step.gradients};
+          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}}};
 }
 
 void Lender::take_steps(const Session& session, const ps::Snapshot& after) {

@@ -10,7 +10,7 @@
 
 namespace motley::engine {
 
-// By name, as the ledger has them: a run that goes on from there comes to the same.
+// By name: who came back in between is the same one.
 void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers,
                                 ChunkId first) {
   if (rated_ == server_.version()) return;
@@ -90,17 +90,6 @@ Status StepMaker::clip() {
   return server_.outside() ? server_.step_outside() : Status();
 }
 
-SharedBytes StepMaker::apply(ChunkId chunk) {
-  if (server_.there()) return server_.apply(chunk);
-  if (!keeps_gradients_) {
-    const std::size_t bytes = server_.layout().flat_elements() * sizeof(float);
-    keeps_gradients_ = !wants_gradients_ || wants_gradients_(bytes);
-    gradients_.resize(*keeps_gradients_ ? server_.layout().chunks().size() : 0);
-  }
-  if (*keeps_gradients_) gradients_[chunk] = server_.gradient(chunk);
-  return server_.apply(chunk);
-}
-
 StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now) {
   const auto& pass = *machine.pass();
   const modes::Coverage& coverage = machine.coverage();
@@ -117,9 +106,7 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .closed = now,
                   .verified = 0,
                   .ranges = {},
-                  .workers = {},
-                  .gradients = std::exchange(gradients_, {})};
-  keeps_gradients_.reset();
+                  .workers = {}};
   for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
   if (!pass.spans.empty()) step.owed = machine.owed();
   std::uint64_t covered = 0;

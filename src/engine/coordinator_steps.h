@@ -3,9 +3,7 @@
 // what came of it is written down. What it asks of coverage and leases is handed in. One thread at a time.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cluster/coordinator_machine.h"
@@ -20,9 +18,8 @@ namespace motley::engine {
 
 class StepMaker {
  public:
-  /// `wants_gradients`: CoordinatorOptions. REQUIRES server and uploads outlive this.
-  StepMaker(ps::Server& server, Uploads& uploads, std::function<bool(std::size_t bytes)> wants_gradients)
-      : server_(server), uploads_(uploads), wants_gradients_(std::move(wants_gradients)) {}
+  /// REQUIRES server and uploads outlive this.
+  StepMaker(ps::Server& server, Uploads& uploads) : server_(server), uploads_(uploads) {}
 
   /// Before the first reduce() of a step: its learning rate is that of so many workers as contributed.
   void rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, ChunkId first);
@@ -34,8 +31,6 @@ class StepMaker {
   [[nodiscard]] bool all_collected() const noexcept { return collected_count_ == collected_.size(); }
   /// What needs the whole gradient.
   Status clip();
-  /// The chunk's weights after the step.
-  SharedBytes apply(ChunkId chunk);
   /// The step as it was, but for its noise. REQUIRES every chunk is applied.
   StepClosed describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now);
 
@@ -45,15 +40,12 @@ class StepMaker {
 
   ps::Server& server_;
   Uploads& uploads_;
-  std::function<bool(std::size_t bytes)> wants_gradients_;
   std::vector<codec::Encoded> parts_;                 // kept for its memory, as is
   std::vector<StepNorms::Part> norm_parts_;           // of these
   std::vector<std::vector<GradientPart>> collected_;  // by chunk, for the device
   std::size_t collected_count_ = 0;                   // chunks that have theirs
   ChunkId last_reduced_ = 0;
-  std::optional<std::uint64_t> rated_;   // the step whose rate is known
-  std::optional<bool> keeps_gradients_;  // of the open step, once a chunk of it is applied
-  std::vector<SharedBytes> gradients_;   // by chunk, then
+  std::optional<std::uint64_t> rated_;  // the step whose rate is known
 };
 
 }  // namespace motley::engine

@@ -65,12 +65,7 @@ Status Soloist::update(StretchStep& step) {
   }
   if (server.clips()) server.clip();
   step.gradient_norm = server.gradient_norm();
-  const bool wanted =
-      !order_.wants_gradients || order_.wants_gradients(server.layout().flat_elements() * sizeof(float));
-  for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) {
-    if (wanted) step.gradients.push_back(server.gradient(chunk));
-    server.apply(chunk);
-  }
+  for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) server.apply(chunk);
   server.finish_step();
   step.after = server.snapshot();
   return {};
@@ -86,8 +81,7 @@ Result<StretchStep> Soloist::finish(double compute_seconds, Time now) {
                    .learning_rate = order_.server->learning_rate(0),
                    .compute_seconds = compute_seconds,
                    .duration = now - since_,
-                   .after = {},
-                   .gradients = {}};
+                   .after = {}};
   if (const Status updated = update(step); !updated) return updated.error();
   ++made_;
   since_ = now;

@@ -26,7 +26,6 @@ struct StretchOrder {
   Time opened{};                       // the first step counts from here
   std::shared_ptr<ps::Server> server;  // a fork, at the version of the first step
   LossState state{};
-  std::function<bool(std::size_t bytes)> wants_gradients{};  // see CoordinatorOptions
 };
 
 struct StretchStep {
@@ -37,7 +36,6 @@ struct StretchStep {
   Duration duration{};
   /// Without weights: they are still on the device, and come with a later step or the end.
   ps::Snapshot after;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted, or on the device
 };
 
 struct StretchEnd {
@@ -51,8 +49,8 @@ class Soloist final : public Weights, public Sink {
  public:
   explicit Soloist(StretchOrder order);
 
-  /// Makes the steps where the device has its memory, from the first one on. False: there is no room, or gradients are
-  /// needed here. REQUIRES no step made.
+  /// Makes the steps where the device has its memory, from the first one on. False: there is no room, or batches
+  /// are in halves. REQUIRES no step made.
   bool settle(Residence& there);
   [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// Weights and state after the steps so far. REQUIRES resident().

@@ -30,6 +30,18 @@ std::vector<Segment> segments_of(const Layout& layout, ChunkId chunk) {
   return segments;
 }
 
+// What comes from a file may start anywhere.
+SharedBytes aligned(const SharedBytes& bytes) {
+  const bool fits = reinterpret_cast<std::uintptr_t>(bytes.bytes().data()) % alignof(float) == 0;
+  return fits ? bytes : SharedBytes::copy_of(bytes.bytes());
+}
+
+Error size_error(const std::string& what, std::size_t found, std::size_t expected) {
+  return Error{ErrorCode::input,
+               what + " has " + std::to_string(found) + " bytes, expected " + std::to_string(expected),
+               "use a checkpoint of this model"};
+}
+
 }  // namespace
 
 void clear_padding(std::span<float> values, std::span<const Segment> segments) noexcept {
@@ -39,17 +51,6 @@ void clear_padding(std::span<float> values, std::span<const Segment> segments) n
     end = segment.first + segment.count;
   }
   std::ranges::fill(values.subspan(end), 0.0F);
-}
-
-SharedBytes aligned(const SharedBytes& bytes) {
-  const bool fits = reinterpret_cast<std::uintptr_t>(bytes.bytes().data()) % alignof(float) == 0;
-  return fits ? bytes : SharedBytes::copy_of(bytes.bytes());
-}
-
-Error size_error(const std::string& what, std::size_t found, std::size_t expected) {
-  return Error{ErrorCode::input,
-               what + " has " + std::to_string(found) + " bytes, expected " + std::to_string(expected),
-               "use a checkpoint and log written for this model"};
 }
 
 Chunks::Chunks(Layout layout, const OptimizerSpec& optimizer)

@@ -46,10 +46,6 @@ struct ChunkState {
 };
 
 void clear_padding(std::span<float> values, std::span<const Segment> segments) noexcept;
-/// The same bytes where floats may lie: what comes from a file may start anywhere.
-SharedBytes aligned(const SharedBytes& bytes);
-/// ErrorCode::input, where something of a file has another number of bytes than this model.
-Error size_error(const std::string& what, std::size_t found, std::size_t expected);
 
 class Chunks {
  public:

@@ -217,33 +217,6 @@ void Server::follow(std::uint64_t first_step, double lr) {
   follow(FollowedRates{first_step, std::vector<double>(impl_->optimizer.groups.size(), lr)});
 }
 
-Status Server::redo(std::span<const SharedBytes> gradients) {
-  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !impl_->clip_by_before);
-  if (gradients.size() != impl_->chunks.size()) {
-    return Error{ErrorCode::input,
-                 "the logged step holds " + std::to_string(gradients.size()) + " chunks, expected " +
-                     std::to_string(impl_->chunks.size()),
-                 "use a log written for this model"};
-  }
-  for (ChunkId c = 0; c < gradients.size(); ++c) {
-    if (gradients[c].size() != impl_->chunks.bytes_of(c)) {
-      return size_error("chunk " + std::to_string(c) + " of the logged gradient", gradients[c].size(),
-                        impl_->chunks.bytes_of(c));
-    }
-  }
-  for (ChunkId c = 0; c < gradients.size(); ++c) {
-    impl_->chunks[c].gradient = aligned(gradients[c]);
-    impl_->chunks[c].phase = Phase::reduced;
-  }
-  impl_->clipped = 1;  // what is logged is clipped already
-  if (outside()) {
-    if (Status done = step_outside(); !done) return done;
-  }
-  for (ChunkId c = 0; c < gradients.size(); ++c) apply(c);
-  finish_step();
-  return {};
-}
-
 SharedBytes Server::weights(ChunkId id) const {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   return impl_->chunks[id].weights;

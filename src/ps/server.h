@@ -45,8 +45,7 @@ class Server {
   /// The open step is clipped by its own norm, in clip().
   [[nodiscard]] bool clips() const noexcept;
   /// From now on the norm of the step before clips: no chunk waits for the others. `norm`: of the step before the open
-  /// one; where it is unknown, the open step is clipped by its own. REQUIRES limits_norm(), no chunk reduced; after
-  /// every redo().
+  /// one; where it is unknown, the open step is clipped by its own. REQUIRES limits_norm(), no chunk reduced.
   void clip_by_step_before(std::optional<double> norm);
   [[nodiscard]] bool clips_by_step_before() const noexcept;
   /// The optimizer is from outside.
@@ -72,8 +71,8 @@ class Server {
   Status step_outside();
   /// Runs the optimizer on a reduced chunk (moving average for statistics). The new weights, fp32.
   SharedBytes apply(ChunkId chunk);
-  /// The final gradient of a chunk: what the redo log keeps. Whoever asks pays with memory for it: otherwise apply()
-  /// puts the new weights in its place. REQUIRES the chunk reduced, not applied, and clipped where clips().
+  /// The final gradient of a chunk. Whoever asks pays with memory for it: otherwise apply() puts the new weights in its
+  /// place. REQUIRES the chunk reduced, not applied, and clipped where clips().
   [[nodiscard]] SharedBytes gradient(ChunkId chunk);
   /// REQUIRES every chunk applied. version() rises by one.
   void finish_step();
@@ -81,8 +80,6 @@ class Server {
   void follow(FollowedRates rates);
   /// The same for every group.
   void follow(std::uint64_t first_step, double lr);
-  /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
-  Status redo(std::span<const SharedBytes> gradients);
 
   [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
   [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied, the state here

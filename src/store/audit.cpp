@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -149,14 +148,6 @@ Audit audit(const Ledger& ledger, bool makes_up) {
     return nothing;
   }
   return Auditor(ledger, makes_up).run();
-}
-
-std::size_t contributors(const LedgerStep& step) {
-  std::set<std::string_view> names;
-  for (const LedgerRange& range : step.ranges) names.insert(range.worker);
-  for (const LedgerLate& late : step.late)
-    for (const LedgerRange& range : late.ranges) names.insert(range.worker);
-  return names.size();
 }
 
 std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version) {

@@ -63,9 +63,6 @@ class File {
   Result<bool> try_lock();
   /// Durable when it returns: also past the disk's own cache where the system can (F_FULLFSYNC).
   Status sync();
-  /// After sync(): the system need not keep in memory what was written. For logs that are read after a crash only: they
-  /// take no memory from the training, and a write into pages just freed costs a fraction of one into new ones.
-  void forget() const noexcept;
   void close() noexcept;
 
  private:

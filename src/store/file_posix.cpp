@@ -178,12 +178,6 @@ Status File::sync() {
   return {};
 }
 
-void File::forget() const noexcept {
-#ifdef POSIX_FADV_DONTNEED
-  (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
-#endif
-}
-
 Result<bool> File::try_lock() {
   while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;

@@ -179,7 +179,6 @@ Status File::sync() {
   return {};
 }
 
-void File::forget() const noexcept {}  // the system has no such wish
 // Only a file that was opened so writes past the cache.
 void File::write_past_cache() noexcept {}
 void File::write_by_cache() noexcept {}

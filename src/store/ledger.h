@@ -97,9 +97,6 @@ struct Audit {
 /// not missing.
 Audit audit(const Ledger& ledger, bool makes_up = false);
 
-/// How many workers contributed to it.
-std::size_t contributors(const LedgerStep& step);
-
 /// Positions of the steps before `version` that did not count yet.
 std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version);
 

@@ -153,7 +153,7 @@ def test_joiners_are_killed_inside_of_rounds(motley, overlap):
 
 def test_the_head_is_killed_inside_of_rounds(motley):
     """Its workers remember nothing from round to round, so that each round made again is the same. Who is alone begins none ahead."""
-    words = settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1)
+    words = settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=0.2)
     alone(motley, "whole", *words, *rounds(8))
     words = [*words, *rounds(8, overlap="next")]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
@@ -168,7 +168,8 @@ def test_the_head_is_killed_inside_of_rounds(motley):
 
 @pytest.mark.parametrize("overlap", ["none", "next"])
 def test_all_are_killed_inside_of_rounds(motley, overlap):
-    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]"), *rounds(10, overlap=overlap)]
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]",
+                       train_checkpoint_seconds=0.2), *rounds(10, overlap=overlap)]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
     guest = motley.start("join", "--token-file", "token", "--name", "guest")
     for _ in range(2):
@@ -264,8 +265,7 @@ def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
 
 
 def test_the_rate_follows_who_contributed_also_where_rounds_are_made_again(motley, tmp_path):
-    """Each resumed run begins with rounds from its log, which has their changes and not their rates."""
-    two = TwoAndThePlainProgram(motley, tmp_path, 100, *settings(optimizer_kind="sgd"))
+    two = TwoAndThePlainProgram(motley, tmp_path, 100, *settings(optimizer_kind="sgd", train_checkpoint_seconds=0.05))
     head, guest = two.begin()
     for _ in range(2):
         head.wait_event("step", after=head.seen())

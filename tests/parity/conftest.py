@@ -20,22 +20,15 @@ def pytest_configure(config):
     torch.set_num_threads(1)
 
 
-def noted(terminalreporter, what):
-    """What tests have noted under this name, in whichever process they ran."""
-    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", None) == "call"]
-    return [value for report in reports for name, value in report.user_properties if name == what]
-
-
 def pytest_terminal_summary(terminalreporter):
-    measured, redone = noted(terminalreporter, "measured"), noted(terminalreporter, "redone")
-    if not measured and not redone:
+    # What tests have noted, in whichever process they ran.
+    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", None) == "call"]
+    measured = [value for report in reports for name, value in report.user_properties if name == "measured"]
+    if not measured:
         return
     terminalreporter.section("worst relative differences from the plain loop")
     for name, found, limit in measured:
         terminalreporter.write_line(f"{name:<75} {found:9.2e}  (at most {limit:.0e})")
-    for kind in sorted({kind for kind, _ in redone}):
-        counts = sorted(count for other, count in redone if other == kind)
-        terminalreporter.write_line(f"steps done again after kill -9, {kind}: {counts}")
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path, name):
 @pytest.mark.parametrize("name", ["dropout", "adagrad", "plateau", "nadam", "lookahead"])
 def test_an_interrupted_run_is_resumed_as_if_nothing_had_been(motley, name):
     whole = train(motley, "train_case.py", name, run="whole")
-    options = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
+    options = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--set", "train.checkpoint_seconds=0.02"]
     first = motley.start("train", str(SCRIPTS / "train_case.py"), *options, name)
     first.wait_step(17)
     first.kill()

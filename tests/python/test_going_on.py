@@ -56,7 +56,7 @@ def test_a_run_goes_on_in_plain_torch(motley, kind):
 def test_it_is_resumed_though_the_script_has_saved_a_later_checkpoint_of_its_own(motley, kind):
     train(motley, "going_on.py", kind, "here", run="whole")
     whole = result(motley)
-    words = ["train", str(SCRIPTS / "going_on.py"), *ALONE]
+    words = ["train", str(SCRIPTS / "going_on.py"), *ALONE, "--set", "train.checkpoint_seconds=0.02"]
     first = motley.start(*words, kind, "here", "latest.pt")
     first.wait_step(45)
     first.kill()

@@ -287,7 +287,7 @@ def test_the_audit_knows_the_samples_of_a_sampler_and_a_resumed_run_their_order(
     assert [len(epoch) for epoch in used] == [size, size] and used[0] != used[1]
     if what == "weighted":
         assert plain.worst_loss(whole.losses(), losses_in(used)) <= 1e-6
-    here = ["--run", "broken", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
+    here = ["--run", "broken", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--set", "train.checkpoint_seconds=0.02"]
     head = motley.start("train", SCRIPT, *here, what)
     head.wait_step(step)
     head.kill()

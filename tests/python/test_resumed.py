@@ -12,7 +12,7 @@ import torch
 from conftest import SCRIPTS
 from motley._runs import _epoch, _marks, _packed, _reach
 
-HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu"]
+HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--set", "train.checkpoint_seconds=0.01"]
 CASES = ["patience", "nan_first", "plateau", "plateau_in_body", "schedulers_of_an_object", "rates_by_hand", "scheduled_by_step",
          "generators", "variables", "second_optimizer", "state", "sampled", "two_runs", "leases"]
 

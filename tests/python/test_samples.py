@@ -162,7 +162,7 @@ def test_follows_the_plain_loop(motley, what, order, workers, processes):
 def test_goes_on_in_the_same_order_and_in_no_other(motley):
     order = ["--set", "train.drop_last=true", "--set", "train.shuffle=false"]
     whole = train(motley, "samples.py", "in_order", options=order, run="whole")
-    here = ["--run", "broken", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
+    here = ["--run", "broken", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--set", "train.checkpoint_seconds=0.02"]
     head = motley.start("train", SCRIPT, *here, *order, "in_order")
     head.wait_step(3)
     head.kill()

@@ -52,12 +52,10 @@ class Best:
         self.over = self._patience is not None and self._without >= self._patience
 
     def resume(self, directory: str) -> None:
-        """What a run before had found, where it goes on."""
-        note = pathlib.Path(directory, NOTE) if directory else None
-        if self._what is None or note is None or not note.is_file():
-            return
-        self.value = json.loads(note.read_text(encoding="utf-8")).get(self._what)
-        self._state = _files.read_safetensors(pathlib.Path(directory, WEIGHTS))
+        """Of a run that goes on: its weights. What the next ones are compared with, the marks know."""
+        path = pathlib.Path(directory, WEIGHTS)
+        if self._what is not None and directory and path.is_file():
+            self._state = _files.read_safetensors(path)
 
     def count(self) -> list[float | int | None]:
         return [self.value, self._without]

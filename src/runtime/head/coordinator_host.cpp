@@ -11,11 +11,6 @@ namespace {
 
 constexpr Duration kBetweenSteps = std::chrono::seconds(1);  // longer: nobody trains
 
-engine::CoordinatorOptions within(engine::CoordinatorOptions options, std::shared_ptr<RedoBudget> budget) {
-  options.wants_gradients = [kept = std::move(budget)](std::size_t bytes) { return kept->take(bytes, now()); };
-  return options;
-}
-
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
@@ -23,8 +18,8 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
     : options_(std::move(options)),
       on_end_(std::move(on_end)),
       later_(sink, mailbox_),
-      engine_(within(options_.engine, redo_budget_), std::move(server), *this),
-      journal_(options_.journal, engine_, std::move(ledger), redo_budget_, later_,
+      engine_(options_.engine, std::move(server), *this),
+      journal_(options_.journal, engine_, std::move(ledger), later_,
                [this](report::Event event) { tell(std::move(event)); }),
       links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers,
               options_.machine},

@@ -17,7 +17,6 @@
 #include "runtime/head/later_sink.h"
 #include "runtime/head/links.h"
 #include "runtime/mailbox.h"
-#include "runtime/persist/redo_budget.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 
@@ -87,7 +86,6 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   // The mailbox thread's own.
   LaterSink later_;  // what is told while the engine acts
-  const std::shared_ptr<RedoBudget> redo_budget_ = std::make_shared<RedoBudget>();
   engine::Coordinator engine_;
   Journal journal_;
   Links links_;

@@ -6,14 +6,10 @@
 #include "base/format.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/mailbox.h"
+#include "runtime/persist/checkpoint_due.h"
 
 namespace motley::runtime {
 namespace {
-
-// Where steps come faster than the redo log may write, a kill costs what was done since the newest checkpoint: then
-// they come as often as this, unless they would write more than the log.
-constexpr double kUnloggedSeconds = 5;
-constexpr double kUnloggedBytesPerSecondMax = 50e6;
 
 PersisterEvents events_for(const std::function<void(report::Event)>& tell) {
   PersisterEvents events;
@@ -26,12 +22,12 @@ PersisterEvents events_for(const std::function<void(report::Event)>& tell) {
 
 }  // namespace
 
-Journal::Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger,
-                 std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell)
+Journal::Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger, report::Sink& sink,
+                 const std::function<void(report::Event)>& tell)
     : options_(std::move(options)),
       engine_(engine),
       sink_(sink),
-      persister_(options_.run_dir, std::move(ledger), std::move(budget), events_for(tell)) {}
+      persister_(options_.run_dir, std::move(ledger), events_for(tell)) {}
 
 void Journal::begin() {
   started_ = last_checkpoint_ = now();
@@ -50,7 +46,7 @@ void Journal::note_position(std::uint64_t step) {
 void Journal::step(const engine::StepClosed& step, const report::StepDone& done) {
   store::LedgerStep record = record_of(step, options_.incarnation, engine_.server().limits_norm());
   options_.since_mark.add(record, done.seconds, done.learning_rate);
-  persister_.step(std::move(record), step.gradients);
+  persister_.step(std::move(record));
 
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
   constexpr std::uint64_t kWarmUpSteps = 3;
@@ -69,7 +65,7 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   tell_mark(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
-  if (newest && step.step + 1 < engine_.steps() && checkpoint_due()) write_checkpoint();
+  if (newest && step.step + 1 < engine_.steps() && wants_checkpoint()) write_checkpoint();
 }
 
 // The update of a step that one worker makes delays nobody else.
@@ -85,9 +81,10 @@ void Journal::advise(const report::StepDone& done) {
                   "gradients arrive; what is clipped then differs a little."});
 }
 
-bool Journal::checkpoint_due() {
-  const double since = seconds(now() - last_checkpoint_);
-  return since >= options_.checkpoint_seconds || (since >= unlogged_seconds_ && persister_.wants_checkpoint());
+bool Journal::wants_checkpoint() {
+  const std::optional<double> written = persister_.checkpoint_seconds();
+  return written &&
+         checkpoint_due(seconds(now() - last_checkpoint_), snapshot_seconds_ + *written, options_.checkpoint_seconds);
 }
 
 void Journal::tell_mark(const engine::StepClosed& step) {
@@ -126,6 +123,7 @@ void Journal::released(const engine::Release& release, bool mark) {
 }
 
 void Journal::write_checkpoint() {
+  last_checkpoint_ = now();
   if (const Status brought = engine_.bring_state(); !brought) {
     return sink_.take(report::Note{"no checkpoint: " + brought.error().message});
   }
@@ -136,11 +134,8 @@ void Journal::write_checkpoint() {
   content.position = position_;
   content.weights = std::move(snapshot.weights);
   content.optimizer = std::move(snapshot.optimizer);
-  const std::size_t vectors = 1 + content.optimizer.size();
-  const double bytes = static_cast<double>(content.layout.flat_elements() * sizeof(float) * vectors);
-  unlogged_seconds_ = std::max(kUnloggedSeconds, bytes / kUnloggedBytesPerSecondMax);
   persister_.checkpoint(std::move(content));
-  last_checkpoint_ = now();
+  snapshot_seconds_ = seconds(now() - last_checkpoint_);
 }
 
 report::Done Journal::done(const std::string& checkpoint) const {

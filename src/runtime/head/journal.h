@@ -1,11 +1,10 @@
 #pragma once
-// What a run keeps and tells of its steps: ledger, redo log and checkpoints on disk; steps, marks, evaluations and the
+// What a run keeps and tells of its steps: ledger and checkpoints on disk; steps, marks, evaluations and the
 // end as events. One thread at a time: the coordinator's mailbox.
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,14 +15,13 @@
 #include "report/sink.h"
 #include "runtime/head/events.h"
 #include "runtime/persist/persister.h"
-#include "runtime/persist/redo_budget.h"
 #include "store/checkpoint.h"
 
 namespace motley::runtime {
 
 struct JournalOptions {
   std::string run_dir;
-  double checkpoint_seconds = 30;
+  double checkpoint_seconds = 0;  // see checkpoint_due()
   std::uint32_t incarnation = 0;
   std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
   bool has_accuracy = true;
@@ -39,8 +37,8 @@ struct JournalOptions {
 class Journal {
  public:
   /// `tell` is called on another thread: events of the disk. REQUIRES `engine` and `sink` outlive this.
-  Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger,
-          std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell);
+  Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger, report::Sink& sink,
+          const std::function<void(report::Event)>& tell);
 
   /// The run begins, or goes on, where the engine stands.
   void begin();
@@ -53,6 +51,7 @@ class Journal {
   void released(const engine::Release& release, bool mark);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
   void write_checkpoint();
+  [[nodiscard]] bool writes_checkpoint() { return !persister_.checkpoint_seconds(); }
   /// All is on disk when it returns; the newest checkpoint. Nothing may follow but done().
   Result<std::filesystem::path> drain() { return persister_.drain(); }
   [[nodiscard]] report::Done done(const std::string& checkpoint) const;
@@ -61,14 +60,14 @@ class Journal {
   void note_position(std::uint64_t step);
   void tell_mark(const engine::StepClosed& step);
   void advise(const report::StepDone& done);
-  [[nodiscard]] bool checkpoint_due();
+  [[nodiscard]] bool wants_checkpoint();
 
   JournalOptions options_;
   engine::Coordinator& engine_;
   report::Sink& sink_;
   Persister persister_;
   Time started_{}, last_checkpoint_{};
-  double unlogged_seconds_ = 0;             // between checkpoints where the redo log pauses
+  double snapshot_seconds_ = 0;             // that steps waited for the last checkpoint
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;

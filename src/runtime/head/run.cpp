@@ -200,10 +200,9 @@ Status Run::make_server() {
     server->share_work(std::make_shared<ThreadTeam>(helpers));
   const fs::path ledger_file = dir->path() / "ledger";
   std::optional<double> norm_before;
+  follow_rates();
   if (options.resume) {
-    if (Status status = replay(snapshot.version, norm_before); !status) return status;
-  } else {
-    follow_rates(server->version());
+    if (Status status = restore_history(norm_before); !status) return status;
   }
   if (server->limits_norm() && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
   if (!options.resume) {

@@ -60,12 +60,12 @@ struct Run {
   Status choose_rounds_momentum();
   Status check_mode() const;
   Status make_server();
-  /// The steps since the checkpoint at `from`.
-  Status replay(std::uint64_t from, std::optional<double>& norm_before);
-  void follow_rates(std::uint64_t version);
-  Status rate_by_workers(const store::Ledger& history, std::uint64_t step);
-  Status restore_holds(const store::Ledger& history);
+  /// The state of the newest checkpoint.
   Status restore(ps::Snapshot& snapshot);
+  /// What the ledger knows of the steps before it. `norm_before`: of the gradient of the last of them.
+  Status restore_history(std::optional<double>& norm_before);
+  Status restore_holds(const store::Ledger& history);
+  void follow_rates();
   Status make_identity();
   void make_token();
   Status start_listening();

@@ -4,16 +4,13 @@
 #include <iterator>
 
 #include "engine/coordinator.h"
-#include "ps/outer_rate.h"
 #include "runtime/head/run.h"
 #include "store/checkpoint.h"
-#include "store/redo.h"
 #include "store/release_files.h"
 
 namespace motley::runtime {
 namespace fs = std::filesystem;
 
-// The state of the newest checkpoint, and over it the steps of the redo log as far as the ledger knows them.
 Status Run::restore(ps::Snapshot& snapshot) {
   std::vector<std::string> warnings;
   Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir->path(), warnings);
@@ -40,45 +37,22 @@ Status Run::restore(ps::Snapshot& snapshot) {
 }
 
 // What was said of steps that are lost is lost with them.
-void Run::follow_rates(std::uint64_t version) {
-  std::vector<ps::FollowedRates>& rates = initial.followed;
-  const auto reached = std::ranges::find_if(rates, [&](const ps::FollowedRates& r) { return r.first_step > version; });
-  for (auto next = rates.begin(); next != reached; ++next) server->follow(std::move(*next));
-  rates.erase(rates.begin(), reached);
+void Run::follow_rates() {
+  for (ps::FollowedRates& rates : initial.followed)
+    if (rates.first_step <= server->version()) server->follow(std::move(rates));
+  initial.followed.clear();
 }
 
-// The rate of a round's step is that of those who contributed, whom the ledger knows.
-Status Run::rate_by_workers(const store::Ledger& history, std::uint64_t step) {
-  if (!config::rate_by_workers(config)) return {};
-  const auto found = std::ranges::lower_bound(history.steps, step, {}, &store::LedgerStep::step);
-  const std::size_t workers = found != history.steps.end() && found->step == step ? store::contributors(*found) : 0;
-  if (workers == 0)
-    return Error{ErrorCode::input, "the ledger does not say who contributed to round " + std::to_string(step), ""};
-  server->follow(step, ps::outer_rate(workers));
-  return {};
-}
-
-Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
+Status Run::restore_history(std::optional<double>& norm_before) {
   Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
   if (!history) return history.error();
-  const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
+  const std::uint64_t version = server->version();
   batch_changes = std::move(history->batch_changes);
-  follow_rates(from);
-  Result<std::uint64_t> reached =
-      store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
-        if (step >= known || step >= last_step()) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
-        if (Status rated = rate_by_workers(*history, step); !rated) return rated;
-        Status done = server->redo(gradients);
-        if (done) follow_rates(server->version());
-        return done;
-      });
-  (void)reached;  // a log that ends early costs the steps after it, which are done again
-  // Those of steps that are lost are lost with them.
-  const auto to_come = [&](const BatchChange& each) { return each.first_step >= server->version(); };
+  const auto to_come = [version](const BatchChange& each) { return each.first_step >= version; };
   std::erase_if(batch_changes, to_come);
   std::ranges::copy_if(initial.batches, std::back_inserter(batch_changes), to_come);
-  if (config::in_rounds(config)) owed = store::owed(*history, server->version());
-  const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
+  if (config::in_rounds(config)) owed = store::owed(*history, version);
+  const auto before = std::ranges::find(history->steps, version - 1, &store::LedgerStep::step);
   if (before != history->steps.end()) norm_before = before->gradient_norm;
   return restore_holds(*history);
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/thread_name.h"
+#include "runtime/mailbox.h"
 
 namespace motley::runtime {
 namespace {
@@ -11,19 +12,11 @@ namespace {
 constexpr std::chrono::seconds kSyncEvery{1};
 constexpr std::size_t kCheckpointsKept = 3;
 
-std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
-  std::size_t total = 0;
-  for (const SharedBytes& chunk : chunks) total += chunk.size();
-  return total;
-}
-
 }  // namespace
 
-Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, std::shared_ptr<RedoBudget> budget,
-                     PersisterEvents events)
+Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events)
     : run_dir_(std::move(run_dir)),
       events_(std::move(events)),
-      budget_(std::move(budget)),
       ledger_(std::move(ledger)),
       thread_([this] { loop(); }) {}
 
@@ -36,11 +29,10 @@ Persister::~Persister() {
   thread_.join();
 }
 
-void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradients) {
-  budget_->queued(bytes_of(gradients));
+void Persister::step(store::LedgerStep record) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({.record = std::move(record), .gradients = std::move(gradients)});
+    queue_.push_back({.record = std::move(record)});
   }
   arrived_.notify_one();
 }
@@ -67,14 +59,13 @@ void Persister::checkpoint(store::CheckpointContent content) {
     const std::lock_guard lock(mutex_);
     queue_.push_back({.checkpoint = std::move(content)});
     ++checkpoints_queued_;
-    budget_->begin();
   }
   arrived_.notify_one();
 }
 
-bool Persister::wants_checkpoint() {
+std::optional<double> Persister::checkpoint_seconds() {
   const std::lock_guard lock(mutex_);
-  return paused_ && checkpoints_queued_ == 0;
+  return checkpoints_queued_ > 0 ? std::nullopt : std::optional(checkpoint_seconds_);
 }
 
 Result<std::filesystem::path> Persister::drain() {
@@ -117,10 +108,7 @@ void Persister::loop() {
 void Persister::write(const Job& job) {
   if (job.record) {
     write_record(*job.record);
-    write_redo(job.record->step, job.gradients);
     unsynced_ = true;
-    budget_->written(bytes_of(job.gradients));
-    note_redo();
   }
   if (job.batch) {
     write_record(*job.batch);
@@ -128,53 +116,25 @@ void Persister::write(const Job& job) {
   }
   if (job.released) write_released(*job.released);
   if (job.checkpoint) {
+    const Time began = now();
     write_checkpoint(*job.checkpoint);
-    {
-      const std::lock_guard lock(mutex_);
-      --checkpoints_queued_;
-    }
-    note_redo();
+    const std::lock_guard lock(mutex_);
+    --checkpoints_queued_;
+    checkpoint_seconds_ = seconds(now() - began);
   }
   if (job.sync) sync();
-}
-
-// Behind the next checkpoint another log begins.
-void Persister::note_redo() {
-  const std::lock_guard lock(mutex_);
-  paused_ = !redo_;
-  if (paused_ && checkpoints_queued_ == 0) budget_->pause();
 }
 
 void Persister::sync() {
   if (!unsynced_) return;
   unsynced_ = false;
   if (const Status status = ledger_.sync(); !status) report(status.error());
-  if (!redo_) return;
-  if (const Status status = redo_->sync(); !status) {
-    report(status.error());
-    redo_.reset();
-  }
 }
 
 // A record that finds no room is kept by the ledger and written with the next one.
 template <class Record>
 void Persister::write_record(const Record& record) {
-  const Status status = ledger_.append(record);
-  ledger_behind_ = !status;
-  if (!status) report(status.error());
-}
-
-// The log must have no gap: after a record that is missing, later ones are useless, so it pauses.
-void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients) {
-  if (!redo_) return;
-  if (gradients.empty() || ledger_behind_) {
-    redo_.reset();
-    return;
-  }
-  if (const Status status = redo_->append(version, gradients); !status) {
-    report(status.error());
-    redo_.reset();
-  }
+  if (const Status status = ledger_.append(record); !status) report(status.error());
 }
 
 // The state before the mark: who finds the mark need not be asked again.
@@ -198,14 +158,6 @@ void Persister::write_checkpoint(const store::CheckpointContent& content) {
   checkpoints_.push_back(content.step);
   if (checkpoints_.size() > kCheckpointsKept) checkpoints_.pop_front();
   store::prune_states(run_dir_, checkpoints_.front());
-  Result<store::RedoWriter> redo = store::RedoWriter::create(run_dir_, content.step);
-  if (redo) {
-    redo_.emplace(std::move(*redo));
-    (void)store::prune_redo(run_dir_, content.step);
-  } else {
-    redo_.reset();
-    report(redo.error());
-  }
   {
     const std::lock_guard lock(mutex_);
     checkpoint_error_.reset();

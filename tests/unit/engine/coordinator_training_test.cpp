@@ -185,24 +185,7 @@ TEST_F(CoordinatorTest, AStepReportsWhoDidWhat) {
   EXPECT_EQ(step.workers[0].name, "w1");
   EXPECT_EQ(step.workers[0].samples, 8u);
   EXPECT_EQ(step.workers[0].compute_seconds, 0.5);
-  EXPECT_EQ(step.gradients.size(), layout.chunks().size());
   EXPECT_EQ(step.ranges[1].worker, "w2");
-}
-
-TEST_F(CoordinatorTest, GradientsAreKeptWhereTheyAreWanted) {
-  std::vector<std::size_t> asked;
-  options.wants_gradients = [&](std::size_t bytes) {
-    asked.push_back(bytes);
-    return asked.size() == 2;
-  };
-  make();
-  Peer& worker = join(1);
-  for (int step = 0; step < 3; ++step) work(worker);
-  ASSERT_EQ(output.steps.size(), 3u);
-  EXPECT_TRUE(output.steps[0].gradients.empty());
-  EXPECT_EQ(output.steps[1].gradients.size(), layout.chunks().size());
-  EXPECT_TRUE(output.steps[2].gradients.empty());
-  EXPECT_EQ(asked, std::vector<std::size_t>(3, layout.flat_elements() * sizeof(float)));
 }
 
 TEST_F(CoordinatorTest, SharesMoveToTheFasterWorker) {

@@ -50,11 +50,7 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
       server.reduce(chunk, {&part, 1}, static_cast<double>(pass.count), pass.count);
     }
     const double norm = server.clip();
-    std::vector<SharedBytes> gradients;
-    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
-      gradients.push_back(server.gradient(chunk));
-      server.apply(chunk);
-    }
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
 
     compute_step(soloist, layout);
     const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version))).value();
@@ -64,7 +60,6 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
     EXPECT_EQ(step.loss_sum, 2 * static_cast<double>(pass.count));
     EXPECT_EQ(step.duration, Duration(version == 0 ? 100 : 50));
     EXPECT_EQ(step.samples, pass.count);
-    expect_same(step.gradients, gradients);
     server.finish_step();
     adopting.adopt(step.after);
     EXPECT_EQ(adopting.version(), version + 1);
@@ -72,17 +67,6 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
     expect_same(adopting.snapshot().optimizer.at("momentum_buffer"), server.snapshot().optimizer.at("momentum_buffer"));
   }
   EXPECT_FALSE(soloist.more());
-}
-
-TEST(Soloist, GradientsAreKeptWhereTheyAreWanted) {
-  const Layout layout = test_layout();
-  StretchOrder order = order_of(test_server(layout, kClip));
-  order.wants_gradients = [asked = 0](std::size_t) mutable { return ++asked == 2; };
-  Soloist soloist(std::move(order));
-  for (int step = 0; step < 3; ++step) {
-    compute_step(soloist, layout);
-    EXPECT_EQ(soloist.finish(0.5, Time(200)).value().gradients.empty(), step != 1);
-  }
 }
 
 TEST(Soloist, WhatIsNotFiniteIsNotUpdatedWith) {
@@ -138,7 +122,6 @@ TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
     EXPECT_EQ(step.loss_sum, whole.loss_sum);
     EXPECT_EQ(step.learning_rate, whole.learning_rate);
     EXPECT_TRUE(step.after.weights.empty());
-    EXPECT_TRUE(step.gradients.empty());
   }
   EXPECT_FALSE(resident.more());
   const ps::Snapshot brought = resident.bring().value();

@@ -94,21 +94,16 @@ inline Server made(const OptimizerSpec& optimizer, double clip_norm = 0) {
   return *std::move(server);
 }
 
-/// One step from a gradient sum of weight and samples 2; its final gradients.
-inline std::vector<SharedBytes> step(Server& server, const Flat& sum) {
+/// One step from a gradient sum of weight and samples 2.
+inline void step(Server& server, const Flat& sum) {
   const auto chunks = server.layout().chunks();
   for (ChunkId c = 0; c < chunks.size(); ++c) {
     const auto part = of(sum, chunks[c]);
     server.reduce(c, {&part, 1}, 2, 2);
   }
   if (server.clips()) server.clip();
-  std::vector<SharedBytes> gradients;
-  for (ChunkId c = 0; c < chunks.size(); ++c) {
-    gradients.push_back(server.gradient(c));
-    server.apply(c);
-  }
+  for (ChunkId c = 0; c < chunks.size(); ++c) server.apply(c);
   server.finish_step();
-  return gradients;
 }
 
 }  // namespace motley::ps

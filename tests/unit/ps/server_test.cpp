@@ -116,38 +116,6 @@ TEST(Server, GoesOnAtVersionZeroFromStepsMadeBefore) {
   }
 }
 
-TEST(Server, RedoRepeatsAStep) {
-  for (const double clip_norm : {0.0, 0.5}) {
-    Server server = made(adamw(), clip_norm);
-    Server copy = made(adamw(), clip_norm);
-    for (std::uint64_t i = 0; i < 3; ++i) {
-      auto gradients = step(server, noise(layout(), 20 + i));
-      // As read from a log: at an address where no float may lie.
-      std::vector<std::byte> odd(gradients[0].size() + 1);
-      std::copy(gradients[0].bytes().begin(), gradients[0].bytes().end(), odd.begin() + 1);
-      gradients[0] = SharedBytes::copy_of(odd).slice(1, gradients[0].size());
-      ASSERT_TRUE(copy.redo(gradients).ok());
-    }
-    EXPECT_EQ(copy.version(), 3U);
-    EXPECT_EQ(flat_weights(copy), flat_weights(server));
-  }
-}
-
-TEST(Server, RedoRefusesWrongSizes) {
-  Server server = made(sgd());
-  Server other = made(sgd());
-  auto gradients = step(other, noise(layout(), 1));
-  gradients[1] = gradients[1].slice(0, 8);
-  const Status status = server.redo(gradients);
-  ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, HasSubstr("chunk 1 of the logged gradient has 8 bytes, expected"));
-  gradients.pop_back();
-  EXPECT_FALSE(server.redo(gradients).ok());
-  EXPECT_EQ(server.version(), 0U);
-  step(server, noise(layout(), 1));  // still in order
-  EXPECT_EQ(flat_weights(server), flat_weights(other));
-}
-
 TEST(Server, MovesBatchNormStatistics) {
   Server server = made(sgd());
   const ChunkId id = 4;

@@ -114,7 +114,7 @@ Scenario three_workers() {
   group.lr = 1e-4;
   group.momentum = 0.9;
   scenario.run.optimizer.groups = {group};
-  scenario.disk.write_max = milliseconds(100);
+  scenario.disk.write = milliseconds(200);
   for (const double speed : {160.0, 100.0, 40.0}) {
     WorkerSetup worker;
     worker.samples_per_second = speed;

@@ -45,14 +45,6 @@ TEST(Ledger, KeepsWhatItIsGiven) {
   EXPECT_FALSE(ledger.torn);
 }
 
-TEST(Ledger, CountsWhoContributedOnce) {
-  LedgerStep step = whole(1);
-  step.ranges = {{0, 1, "laptop/cpu"}, {1, 1, "desk/cpu"}, {2, 2, "laptop/cpu"}};
-  EXPECT_EQ(contributors(step), 2U);
-  step.late = {{.step = 0, .at = 1, .ranges = {{3, 1, "laptop/cpu"}, {2, 1, "rack/gpu"}}}};
-  EXPECT_EQ(contributors(step), 3U);
-}
-
 TEST(Ledger, WhatCountedInALaterStepIsOfItsOwn) {
   const TemporaryDirectory directory;
   LedgerStep cut = whole(0);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -73,8 +72,7 @@ std::vector<report::AdviceGiven> advice_of(JournalOptions journal_options, doubl
   EXPECT_TRUE(ledger) << message(ledger);
   journal_options.run_dir = dir.path().string();
   journal_options.mark_every = 1000;
-  Journal journal(std::move(journal_options), engine, std::move(*ledger), std::make_shared<RedoBudget>(), sink,
-                  [](const report::Event&) {});
+  Journal journal(std::move(journal_options), engine, std::move(*ledger), sink, [](const report::Event&) {});
   journal.begin();
   tell(journal);
   EXPECT_TRUE(journal.drain());

@@ -39,7 +39,6 @@ struct Training {
   ps::Server server = make_server({});
   std::vector<std::uint64_t> checkpoints;  // read after drain()
   std::vector<Error> errors;
-  std::shared_ptr<RedoBudget> budget = std::make_shared<RedoBudget>();
   std::optional<Persister> persister;
 
   Training() { open(); }
@@ -49,7 +48,7 @@ struct Training {
     PersisterEvents events;
     events.checkpoint = [this](std::uint64_t step, const fs::path&) { checkpoints.push_back(step); };
     events.error = [this](const Error& error) { errors.push_back(error); };
-    persister.emplace(dir.path(), std::move(*ledger), budget, std::move(events));
+    persister.emplace(dir.path(), std::move(*ledger), std::move(events));
   }
   ps::Server make_server(ps::Snapshot snapshot) {
     ps::GroupSpec group;
@@ -63,17 +62,14 @@ struct Training {
   }
   void step() {
     const std::uint64_t version = server.version();
-    std::vector<SharedBytes> gradients;
-    const bool wanted = budget->take(layout.flat_elements() * sizeof(float), Time{});
     for (ChunkId c = 0; c < layout.chunks().size(); ++c) {
       const std::vector<float> gradient(layout.chunks()[c].elements, static_cast<float>(version + c + 1) / 3);
       const std::span<const float> part(gradient);
       server.reduce(c, {&part, 1}, 4, 4);
-      if (wanted) gradients.push_back(server.gradient(c));
       server.apply(c);
     }
     server.finish_step();
-    persister->step({version, 1, 4, 2, {{0, 4, "desktop/cpu"}}}, std::move(gradients));
+    persister->step({version, 1, 4, 2, {{0, 4, "desktop/cpu"}}});
   }
   void checkpoint() {
     ps::Snapshot snapshot = server.snapshot();
@@ -84,58 +80,54 @@ struct Training {
     content.optimizer = std::move(snapshot.optimizer);
     persister->checkpoint(std::move(content));
   }
-  // What a restart finds: the newest checkpoint, and the steps after it.
+  // What a restart finds.
   ps::Server recovered() {
     std::vector<std::string> warnings;
     Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir.path(), warnings);
     EXPECT_TRUE(content) << message(content);
     EXPECT_TRUE(warnings.empty());
-    ps::Server again = make_server({content->step, content->weights, content->optimizer});
-    const auto reached = store::replay_redo(
-        dir.path(), content->step,
-        [&](std::uint64_t, std::span<const SharedBytes> gradients) { return again.redo(gradients); });
-    EXPECT_TRUE(reached) << message(reached);
-    return again;
+    return make_server({content->step, content->weights, content->optimizer});
   }
 };
 
-TEST(Persister, ARestartFindsEveryStepSinceTheCheckpoint) {
+TEST(Persister, ARestartFindsTheNewestCheckpointAndEveryStepInTheLedger) {
   Training run;
   run.step();
   run.checkpoint();
-  for (int i = 0; i < 5; ++i) run.step();
+  for (int i = 0; i < 2; ++i) run.step();
+  run.checkpoint();
+  const std::vector<float> saved = flat(run.server);
+  for (int i = 0; i < 3; ++i) run.step();
   const auto newest = run.persister->drain();
   ASSERT_TRUE(newest) << message(newest);
-  EXPECT_EQ(run.checkpoints, (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(run.checkpoints, (std::vector<std::uint64_t>{1, 3}));
   EXPECT_TRUE(run.errors.empty());
 
   const ps::Server again = run.recovered();
-  EXPECT_EQ(again.version(), 6U);
-  EXPECT_EQ(flat(again), flat(run.server));  // bit for bit
+  EXPECT_EQ(again.version(), 3U);
+  EXPECT_EQ(flat(again), saved);  // bit for bit
   const auto ledger = store::read_ledger(run.dir / "ledger");
   ASSERT_TRUE(ledger) << message(ledger);
   ASSERT_EQ(ledger->steps.size(), 6U);
   EXPECT_EQ(ledger->steps[5].step, 5U);
 }
 
-TEST(Persister, ACheckpointStartsANewRedoLog) {
-  Training run;
-  run.checkpoint();
-  run.step();
-  run.checkpoint();
-  run.step();
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_EQ(run.recovered().version(), 2U);
-  const auto logs = std::distance(fs::directory_iterator(run.dir / "redo"), fs::directory_iterator());
-  EXPECT_EQ(logs, 1);  // what is in the checkpoint is not kept twice
-}
-
 TEST(Persister, WhatIsQueuedIsWrittenBeforeItEnds) {
   Training run;
   run.checkpoint();
   for (int i = 0; i < 20; ++i) run.step();
+  run.checkpoint();
   run.persister.reset();
   EXPECT_EQ(run.recovered().version(), 20U);
+  EXPECT_EQ(store::read_ledger(run.dir / "ledger")->steps.size(), 20U);
+}
+
+TEST(Persister, SaysHowLongACheckpointTookOnceItIsWritten) {
+  Training run;
+  EXPECT_EQ(run.persister->checkpoint_seconds(), 0);
+  run.checkpoint();
+  ASSERT_TRUE(run.persister->drain());
+  EXPECT_GT(run.persister->checkpoint_seconds(), 0);
 }
 
 TEST(Persister, ACheckpointThatFailsIsSaidOnceAndTriedAgain) {
@@ -157,42 +149,10 @@ TEST(Persister, ACheckpointThatFailsIsSaidOnceAndTriedAgain) {
 
   fs::remove(run.dir / "checkpoints");
   fs::rename(run.dir / "aside", run.dir / "checkpoints");
-  EXPECT_EQ(run.recovered().version(), 2U);  // the old checkpoint and its log still stand
+  EXPECT_EQ(run.recovered().version(), 0U);  // the old checkpoint still stands
   run.checkpoint();
   ASSERT_TRUE(run.persister->drain());
   EXPECT_EQ(run.checkpoints, (std::vector<std::uint64_t>{0, 2}));
-}
-
-TEST(Persister, WithoutARedoLogTheCheckpointsStand) {
-  Training run;
-  store::test::spill(run.dir / "redo", "");
-  run.checkpoint();
-  run.step();
-  run.checkpoint();
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_FALSE(run.errors.empty());
-  EXPECT_EQ(run.checkpoints, (std::vector<std::uint64_t>{0, 1}));
-  std::vector<std::string> warnings;
-  const auto content = store::read_latest_checkpoint(run.dir.path(), warnings);
-  ASSERT_TRUE(content) << message(content);
-  EXPECT_EQ(content->step, 1U);
-}
-
-TEST(Persister, StepsThatAreNotLoggedAskForACheckpoint) {
-  Training run;
-  run.checkpoint();
-  run.step();
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_FALSE(run.persister->wants_checkpoint());
-  run.persister->step({1, 1, 4, 2, {{0, 4, "desktop/cpu"}}}, {});  // too much for the disk
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_TRUE(run.persister->wants_checkpoint());
-  run.checkpoint();
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_FALSE(run.persister->wants_checkpoint());
-  run.step();
-  ASSERT_TRUE(run.persister->drain());
-  EXPECT_FALSE(run.persister->wants_checkpoint());
 }
 
 TEST(Persister, DrainingNothingNamesTheNewestCheckpoint) {
