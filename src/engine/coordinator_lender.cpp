@@ -11,7 +11,6 @@ namespace motley::engine {
 void Lender::lend(const modes::Action& action, const LossState& state, Time now) {
   MOTLEY_ASSERT(action.range.first == parts_.server.version());
   on_device_.clear();
-  const CoordinatorOptions& options = parts_.options;
   const StretchOrder order{.number = action.lease,
                            .steps = action.range.count,
                            .batches = parts_.machine.batches(),
