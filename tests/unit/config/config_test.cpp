@@ -221,9 +221,9 @@ TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
 }
 
 TEST(Config, WhatEarlierVersionsHadIsRefusedByName) {
-  const auto refused = parse("[train]\nmode = \"helper\"\n", "run.toml");
+  const auto refused = parse("[model]\nkind = \"mlp\"\n[train]\nmode = \"helper\"\n", "run.toml");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "run.toml:2: train.mode = \"helper\" is not in this version of motley");
+  EXPECT_EQ(refused.error().message, "run.toml:4: train.mode = \"helper\" is not in this version of motley");
   EXPECT_EQ(refused.error().hint, "--set train.mode=auto, in a new run");
   EXPECT_EQ(load("mlp", {"wire.gradients=top64"}).error().hint, "--set wire.gradients=int4, in a new run");
   for (const char* batch : {"auto", "auto:64"}) {

@@ -67,7 +67,7 @@ class BlockDeskTest : public testing::Test {
   std::shared_ptr<Offers> offers_ = std::make_shared<Offers>();
 };
 
-TEST_F(BlockDeskTest, WhileStepsComeFirstNothingGoesOut) { EXPECT_EQ(blocks_after(true, 0), 0U); }
+TEST_F(BlockDeskTest, WhatIsSmallGoesOutAtOnceAlsoBesideSteps) { EXPECT_EQ(blocks_after(true, 0), 1U); }
 
 TEST_F(BlockDeskTest, ItGoesOutWhenItsTurnHasCome) { EXPECT_EQ(blocks_after(true, 5), 1U); }
 
