@@ -31,5 +31,6 @@ after=$(join NOTHING=1)
 grep -q InvalidAuthToken "$here/node" && why=InvalidAuthToken || why="something else"
 disabled=$(join RAY_AUTH_MODE=disabled)
 
-echo "a second node joins before ray.init(): $before; ray.init() left a token: $left; it joins afterwards: $after ($why); with RAY_AUTH_MODE=disabled: $disabled"
+echo "a second node joins before ray.init(): $before; ray.init() left a token: $left; it joins afterwards: $after ($why);"
+echo "with RAY_AUTH_MODE=disabled: $disabled"
 [ "$before $left $after $why $disabled" = "yes yes no InvalidAuthToken yes" ]
