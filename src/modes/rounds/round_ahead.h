@@ -1,6 +1,6 @@
 #pragma once
 // The round after the open one, which workers begin while what they made of the open one is on its way
-// (docs/design/0048-rounds-that-overlap.md). It is cut when the first has made its part of the open one. One thread at
+// (docs/design/0040-rounds.md). It is cut when the first has made its part of the open one. One thread at
 // a time.
 
 #include <cstdint>
