@@ -14,7 +14,7 @@
 
 namespace motley::wire {
 
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 37";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 33";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;

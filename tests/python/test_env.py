@@ -74,7 +74,7 @@ def test_the_cache_is_where_the_user_says(motley, tmp_path):
                              *SHORT, prefix=words)
         assert program.process.returncode == 0, program.story()
         other = motley.fails("join", f"run-{number}/nothing", prefix=words)
-        assert other["code"] in ("input", "io")
+        assert other["code"] == "usage"
         assert (place / "speeds.json").is_file() or kept_in(place), list(tmp_path.rglob("*.json"))
         assert {each for each in (own, shared / "motley", home / ".cache/motley", tmp_path / "beside") if kept_in(each)} >= before
 
