@@ -62,8 +62,6 @@ struct WireRow {
   double over_raw = 0;  // median of the ratios of neighbours
 };
 
-/// Raw TLS uses one connection each way where it goes both ways: an SSL of OpenSSL serves one thread at a time.
-
 using transport::Connection;
 
 constexpr std::size_t kBody = wire::kBodyBytesMax;
