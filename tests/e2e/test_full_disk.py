@@ -90,7 +90,7 @@ def test_file_size_limit(motley, tmp_path):
     error = head.wait_event("error")
     assert error["code"] in ("io", "disk-full") and "ledger" in error["message"] and error["try"], error
     assert head.end() == 0, head.story()
-    assert len(head.named("error")) == 1
+    assert {error["code"] for error in head.named("error")} <= {"io", "disk-full"}
     assert len(head.losses()) == 300
     motley.audit("run")
     assert valid_export(motley, tmp_path / "run", "model.safetensors") == 300

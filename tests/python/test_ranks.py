@@ -42,7 +42,7 @@ def test_a_recipe_under_mpirun(motley):
     run, = os.listdir(motley.directory / "runs")
     check(motley, head, f"runs/{run}", 4)
     tokens = [file for file in (motley.directory / "runs" / run).iterdir() if file.name.endswith("token")]
-    assert len(tokens) == 2 and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in tokens)
+    assert len(tokens) == 1 and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in tokens)
 
 
 def check_script(head):

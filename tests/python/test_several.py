@@ -21,7 +21,7 @@ SCRIPT = str(SCRIPTS / "several.py")
 RUNS = {"folds": several.FOLDS, "tuned": 2, "normed": 2}
 BOTH = settings(train_min_workers=2, train_shares=[2, 1], train_verify=0)
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu"]
-ENDS_WITHIN_S = 5
+ENDS_WITHIN_S = 30
 HELD = {}  # open files of gates that are shut
 
 

@@ -81,7 +81,7 @@ def test_what_the_script_writes_comes_above_the_display_in_whole_lines(tmp_path,
     assert len(bars) == 1 and "samples/s" in lines[bars[0] + 1], story
     ends = "no end yet" + (", then of the body" if how == "raise" else "") + " and now one"
     below = lines[bars[0] :]
-    assert below.index(ends) < below.index("taken: False"), story
+    assert below.index(ends) < below.index("taken: False"), repr(below)
     assert not any(line.startswith(("body", "thread", "logged")) for line in below), story
     assert "Ctrl-C" not in text, story
 

@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import time
+import types
 
 import numpy
 import torch
@@ -257,8 +258,9 @@ def two_runs():
 
 def leases():
     model = net()
-    run = run_of(model, sgd(model))
+    run, killer = run_of(model, sgd(model), dies=False), Killer()
     for lease in run.leases(epochs=8):
+        killer.on_step(types.SimpleNamespace(number=lease.step))
         for x, y in lease:
             losses = functional.cross_entropy(model(x), y, reduction="none")
             losses.sum().backward()
