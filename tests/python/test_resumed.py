@@ -44,6 +44,20 @@ def test_the_script_sees_what_it_would_have_seen(motley, name):
     assert program.process.returncode == 0 and json.loads(out.read_text()) == whole, program.story()
 
 
+def test_an_epoch_has_its_rate_also_where_the_body_after_it_was_not_the_last_word(motley):
+    """The checkpoint is of the mark; what the body there left is of the steps behind it."""
+    program, out = go(motley, "interrupted")
+    assert program.process.returncode == 0, program.story()
+    whole = json.loads(out.read_text())
+    (motley.directory / "run").rename(motley.directory / "whole")
+    (motley.directory / "interrupt").touch()
+    program, _ = go(motley, "interrupted")
+    assert program.process.returncode == 130, program.story()
+    (motley.directory / "interrupt").unlink()
+    program, _ = go(motley, "interrupted", "--resume")
+    assert program.process.returncode == 0 and json.loads(out.read_text()) == whole, program.story()
+
+
 def test_what_cannot_be_put_back_is_named(motley):
     text = (SCRIPTS / "resumed.py").read_text()
     more = '''

@@ -66,6 +66,7 @@ struct Run {
   Status restore_history(std::optional<double>& norm_before);
   Status restore_holds(const store::Ledger& history);
   void follow_rates();
+  [[nodiscard]] double rate_of(std::uint64_t step) const;
   Status make_identity();
   void make_token();
   Status start_listening();

@@ -38,9 +38,14 @@ Status Run::restore(ps::Snapshot& snapshot) {
 
 // What was said of steps that are lost is lost with them.
 void Run::follow_rates() {
-  for (ps::FollowedRates& rates : initial.followed)
-    if (rates.first_step <= server->version()) server->follow(std::move(rates));
-  initial.followed.clear();
+  std::erase_if(initial.followed, [&](const auto& rates) { return rates.first_step > server->version(); });
+  for (const ps::FollowedRates& rates : initial.followed) server->follow(rates);
+}
+
+// Of steps before the open one the server knows what their schedule says, not what was said meanwhile.
+double Run::rate_of(std::uint64_t step) const {
+  const auto later = std::ranges::upper_bound(initial.followed, step, {}, &ps::FollowedRates::first_step);
+  return later == initial.followed.begin() ? server->learning_rate(0, step) : std::prev(later)->lr.at(0);
 }
 
 Status Run::restore_history(std::optional<double>& norm_before) {
@@ -69,7 +74,7 @@ Status Run::restore_holds(const store::Ledger& history) {
   const std::uint64_t mark =
       modes::Marks{options.holds == modes::Holds::never ? 0 : sizes().evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
-    if (step.step >= mark && step.step < version) since_mark.add(step, 0, server->learning_rate(0, step.step));
+    if (step.step >= mark && step.step < version) since_mark.add(step, 0, rate_of(step.step));
   return {};
 }
 
