@@ -16,7 +16,7 @@ void Computer::fill_by_class(const data::SampleOrder& samples, const engine::Tas
   train_->gather_classes(all, classes);
   std::vector<std::size_t> sorted(all.size());
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-  std::ranges::stable_sort(sorted, {}, [&](std::size_t i) { return classes[i]; });
+  std::ranges::sort(sorted, {}, [&](std::size_t i) { return std::pair(classes[i], i); });
   for (std::size_t i = 0; i < indices_.size(); ++i) indices_[i] = all[sorted[order.first + i]];
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "bench/meter.h"
 #include "runtime/auth.h"
 #include "runtime/lanes.h"
 
 namespace motley::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Error refusal(const wire::Bye& bye) {
   if (bye.code == "lost") {  // what a coordinator says to somebody without a session

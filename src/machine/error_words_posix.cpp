@@ -67,7 +67,7 @@ class ErrorWords::Pipe {
   }
   // REQUIRES mutex_, and that something waits.
   void pass_on() {
-    std::array<char, 4096> buffer;
+    std::array<char, 4096> buffer{};
     const ssize_t got = ::read(words_[0], buffer.data(), buffer.size());
     if (got <= 0) return;
     const std::string_view text(buffer.data(), static_cast<std::size_t>(got));

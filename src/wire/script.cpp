@@ -1,6 +1,7 @@
 #include "wire/script.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -35,6 +36,14 @@ struct Item {
   std::string_view name, here, there;
 };
 
+/// A value that differs may follow from code that does.
+std::vector<Item> code_first(const std::vector<Item>& items) {
+  std::vector<Item> sorted;
+  std::ranges::copy_if(items, std::back_inserter(sorted), [](const Item& item) { return is_code(item.here); });
+  std::ranges::copy_if(items, std::back_inserter(sorted), [](const Item& item) { return !is_code(item.here); });
+  return sorted;
+}
+
 /// A comma-separated list of what differs.
 std::string told(const std::vector<Item>& items) {
   std::string text;
@@ -67,9 +76,7 @@ std::optional<FingerprintDifference> script_difference(std::string_view here, st
     if (found != theirs.end() && !same_word(word, found->second)) differ.push_back({name, word, found->second});
   }
   if (differ.empty()) return std::nullopt;
-  // A value that differs may follow from code that does.
-  std::ranges::stable_partition(differ, [](const Item& item) { return is_code(item.here); });
-  return FingerprintDifference{"the script of the run", "another script: not the same in " + told(differ),
+  return FingerprintDifference{"the script of the run", "another script: not the same in " + told(code_first(differ)),
                                kTakeTheHeads};
 }
 

@@ -131,7 +131,7 @@ void BlockDesk::answer(LinkId id) {
       const auto session = sessions_.find(id);
       if (session == sessions_.end() || session->second.connection->queued_bytes() >= kQueuedBytesMax) return;
       lent = !flow_.flows();
-      if (lent && !(session->second.lent_bytes < kLentBytesMax && flow_.lends())) return reassure(session->second);
+      if (lent && (session->second.lent_bytes >= kLentBytesMax || !flow_.lends())) return reassure(session->second);
       session->second.heard = now();
       wanted = session->second.serving.next();
       connection = session->second.connection;
