@@ -50,8 +50,8 @@ void Attendance::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
   rooms_.evaluation.session_lost(member.session);
   member.state.enter(MemberState::member);
-  member.left_out = 0;
-  member.compared = false;
+  member.share.left_out = 0;
+  member.parked.compared = false;
   member.trial = 0;
   if (!rooms_.local.closed()) {  // the version moves on before it can take part: its weights come when that has ended
     if (parked) run.act(ActionKind::take_in, reason).session = member.session;

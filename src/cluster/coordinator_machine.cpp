@@ -48,7 +48,8 @@ std::uint64_t CoordinatorMachine::members_wanted() const noexcept {
   const std::uint64_t wanted = rooms_.run.opened_any ? 1 : std::max<std::uint64_t>(rooms_.run.config.min_workers, 1);
   const std::uint64_t here = static_cast<std::uint64_t>(std::ranges::count_if(members().all(), [&](const Member& m) {
     const bool counts = m.state == MemberState::member || m.state == MemberState::parked;
-    return counts && (rooms_.run.opened_any || !m.unproven);  // all that were waited for have a share of the first pass
+    return counts &&
+           (rooms_.run.opened_any || !m.shown.unproven);  // all that were waited for have a share of the first pass
   }));
   return here >= wanted ? 0 : wanted - here;
 }

@@ -39,7 +39,7 @@ void Probes::pair(const Member& member, const Member& reference, Time now) {
   if (std::ranges::find(compared_, member.worker) != compared_.end()) return;
   if (std::ranges::find(pairs_, member.worker, &Pair::worker) == pairs_.end())
     pairs_.push_back({.worker = member.worker, .reference = reference.worker, .due = now + kPatience});
-  if (!member.local) rooms_.run.roster.find(member.session)->unproven = true;
+  if (!member.local) rooms_.run.roster.find(member.session)->shown.unproven = true;
   ask(reference);
   ask(member);
   compare();
@@ -73,7 +73,7 @@ Member* Probes::member_of(WorkerId worker) noexcept {
 }
 
 void Probes::trust(WorkerId worker) {
-  if (Member* member = member_of(worker)) member->unproven = false;
+  if (Member* member = member_of(worker)) member->shown.unproven = false;
 }
 
 void Probes::on(const modes::Probed& event) {

@@ -46,7 +46,7 @@ void Sessions::on(const modes::WorkerReady& event) {
   if (member == nullptr || member->admitted()) return;
   MOTLEY_ASSERT(event.worker != 0);
   member->worker = event.worker;
-  member->numbers = event.numbers;
+  member->shown.numbers = event.numbers;
   const fleet::WorkerRecord& record = run_.roster.record(event.worker);
   if (record.excluded) {
     member->state.enter(MemberState::excluded);
@@ -156,7 +156,7 @@ void Sessions::close(SessionId session, Reason reason) {
   run_.roster.close(session);
   for (modes::Mode* mode : rooms_.all_modes()) mode->session_forgotten(session);
   // Without it the others may be worth their while.
-  for (Member& other : run_.roster.all()) other.trial_due = other.help_due = {};
+  for (Member& other : run_.roster.all()) other.parked.trial_due = other.share.due = {};
 }
 
 void Sessions::close_all(Reason reason) {
@@ -211,9 +211,9 @@ void Sessions::watch(Time now) {
       continue;
     }
     const auto& aside = rooms_.evaluation.aside();
-    const bool still = rooms_.hold.held() && (member.local || member.compared);
+    const bool still = rooms_.hold.held() && (member.local || member.parked.compared);
     const bool busy = still || member.trial != 0 || (aside && aside->session == member.session);
-    if (member.state == MemberState::parked && !busy && now >= member.trial_due) {
+    if (member.state == MemberState::parked && !busy && now >= member.parked.trial_due) {
       const auto& stretch = rooms_.local.stretch();
       parking_.watch(member, run_.batch(), stretch ? stretch->worker : 0, now);
     }

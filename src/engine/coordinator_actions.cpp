@@ -193,7 +193,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   outbox.close_pass(action, server.version());
   pace.closed(step.duration);
   for (const fleet::Member& member : machine.members().all())
-    if (member.share > 0) pace.weigh_codec(member.worker);
+    if (member.share.samples > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);
   feed(modes::PassFinished{});
 }

@@ -113,7 +113,7 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
   const OnDevice* there = frame.body.on_device();
-  const bool looked_at = lease->withheld || lease->compared;
+  const bool looked_at = lease->doubt.withheld || lease->doubt.compared;
   const bool lost = there != nullptr && !parts_.server.there();
   Result<SharedBytes> fetched{SharedBytes()};
   if (there != nullptr && looked_at && !lost) fetched = parts_.server.there()->fetch(frame.body);
@@ -145,7 +145,7 @@ std::optional<modes::Bearing> Inbox::bearing(ChunkId chunk, const codec::Encoded
 std::uint32_t Inbox::unlike(const modes::Lease& lease, ChunkId chunk) const {
   std::uint32_t found = 0;
   const auto claims = parts_.machine.claims();
-  for (std::size_t i = 0; lease.compared && i < claims.size(); ++i)
+  for (std::size_t i = 0; lease.doubt.compared && i < claims.size(); ++i)
     if (claims[i].range == lease.range && parts_.sketches.differ(claims[i].lease, lease.id, chunk)) found |= 1U << i;
   return found;
 }

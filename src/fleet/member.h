@@ -37,6 +37,27 @@ class MemberMachine {
 };
 
 struct Member {
+  struct Parked {
+    Time trial_due{};       // when to measure it again
+    Time link_due{};        // when to send it a version, to see how long that takes
+    Time link_tried{};      // when one was sent
+    bool compared = false;  // only until others have shown what they do alone
+  };
+  struct Share {
+    std::uint64_t samples = 0;   // of the newest train pass
+    std::uint32_t left_out = 0;  // train passes in a row without a share
+    std::uint32_t in_vain = 0;   // times it had a share and the steps were no shorter for it
+    Time due{};                  // after it had one in vain: when it may have one again, unless it becomes faster
+  };
+  /// What its device has shown, for better or worse.
+  struct Shown {
+    bool unproven = false;        // nothing is shared with it until its device was compared with another
+    bool failed_alone = false;    // a stretch went wrong: leases from now on, whose rules know what to do about it
+    bool failed_aside = false;    // an evaluation beside the training did not end well, or in time, or right
+    bool compared_aside = false;  // what it evaluated came to the same as what all others did
+    std::uint64_t numbers = 0;    // a hash of random numbers that its device draws from a fixed seed; 0: not known
+  };
+
   SessionId session = 0;
   WorkerId worker = 0;  // 0 while loading
   bool local = false;   // same process
@@ -49,25 +70,15 @@ struct Member {
   std::uint64_t holds = 0;         // the version it computes with, unless it streams
   TrialId trial = 0;               // the calibration it computes
   bool waits_for_release = false;  // to be measured
-  Time trial_due{};                // while parked: when to measure it again
-  Time link_due{};                 // while parked: when to send it a version, to see how long that takes
-  Time link_tried{};               // when one was sent
-  bool compared = false;           // while parked: only until others have shown what they do alone
-  Time help_due{};                 // after it had a share in vain: when it may have one again, unless it becomes faster
-  std::uint64_t share = 0;         // samples of the newest train pass
-  std::uint32_t left_out = 0;      // train passes in a row without a share
-  std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it
-  bool unproven = false;           // nothing is shared with it until its device was compared with another
-  bool failed_alone = false;       // a stretch went wrong: leases from now on, whose rules know what to do about it
-  bool failed_aside = false;       // an evaluation beside the training did not end well, or in time, or right
-  bool compared_aside = false;     // what it evaluated came to the same as what all others did
-  std::uint64_t numbers = 0;       // a hash of random numbers that its device draws from a fixed seed; 0: not known
+  Parked parked{};
+  Share share{};
+  Shown shown{};
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
   /// Holds a place, and has shown nothing in all this time.
   [[nodiscard]] bool idle(Time now) const noexcept {
     constexpr Duration kToBegin = std::chrono::seconds(10);
-    return !local && (!synced || unproven) && now - opened >= kToBegin;
+    return !local && (!synced || shown.unproven) && now - opened >= kToBegin;
   }
 };
 

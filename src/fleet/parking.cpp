@@ -30,7 +30,7 @@ void Parking::consider(Member& member, std::uint64_t samples, bool alone, Time n
     return attendance_.calibrate(member, trial);
   }
   const Verdict verdict = judge(member, samples);
-  if (verdict.pays && (verdict.faster || now >= member.help_due)) {
+  if (verdict.pays && (verdict.faster || now >= member.share.due)) {
     attendance_.take_in(member, {.kind = Cause::Kind::pays, .worker = member.worker});
   } else {
     park(member, does_not_pay(member.worker, verdict), now);
@@ -38,22 +38,22 @@ void Parking::consider(Member& member, std::uint64_t samples, bool alone, Time n
 }
 
 void Parking::watch(Member& member, std::uint64_t samples, WorkerId alone, Time now) {
-  if (member.compared) return end_comparison(samples, alone, now);
+  if (member.parked.compared) return end_comparison(samples, alone, now);
   try_link(member, now);
   attendance_.calibrate(member, speeds_.trial(member.worker));
 }
 
 // Calibrations cannot tell that a link has become faster.
 void Parking::try_link(Member& member, Time now) {
-  if (member.local || now < member.link_due || !attendance_.try_link(member)) return;
-  member.link_tried = now;
-  member.link_due = now + kLinkTriedAgain * measure_again_;
+  if (member.local || now < member.parked.link_due || !attendance_.try_link(member)) return;
+  member.parked.link_tried = now;
+  member.parked.link_due = now + kLinkTriedAgain * measure_again_;
 }
 
 void Parking::link_answered(Member& member, Time now) {
-  if (member.link_tried == Time{}) return;
-  member.link_due = std::max(member.link_due, now + kLinkRests * (now - member.link_tried));
-  member.link_tried = {};
+  if (member.parked.link_tried == Time{}) return;
+  member.parked.link_due = std::max(member.parked.link_due, now + kLinkRests * (now - member.parked.link_tried));
+  member.parked.link_tried = {};
 }
 
 Verdict Parking::judge(const Member& member, std::uint64_t samples) {
@@ -68,14 +68,14 @@ Verdict Parking::judge(const Member& member, std::uint64_t samples) {
 void Parking::park(Member& member, const Cause& cause, Time now) {
   const bool told = member.state == MemberState::parked;
   member.state.enter(MemberState::parked);
-  member.trial_due = now + measure_again_;
-  if (!told) member.link_due = member.link_tried = {};
+  member.parked.trial_due = now + measure_again_;
+  if (!told) member.parked.link_due = member.parked.link_tried = {};
   attendance_.park(member, cause, told);
 }
 
 void Parking::park_idle(std::uint64_t samples, Time now) {
   for (Member& member : roster_.all()) {
-    if (member.state != MemberState::member || member.left_out < kLeftOutMax) continue;
+    if (member.state != MemberState::member || member.share.left_out < kLeftOutMax) continue;
     const Verdict verdict = judge(member, samples);
     if (!verdict.pays) park(member, does_not_pay(member.worker, verdict), now);
   }
@@ -94,7 +94,7 @@ void Parking::park_others(std::uint64_t samples, Duration pass, Time now) {
     if (only != nullptr) return;
     only = &member;
   }
-  if (only == nullptr || sharing < 2 || only->failed_alone) return;
+  if (only == nullptr || sharing < 2 || only->shown.failed_alone) return;
   const Verdict verdict = speeds_.compare(samples, only->worker);
   if (verdict.pays) return;
   if (verdict.without > Duration{}) return park_least(only->worker, verdict, now);
@@ -102,8 +102,8 @@ void Parking::park_others(std::uint64_t samples, Duration pass, Time now) {
   for (Member& member : roster_.all()) {
     if (member.state != MemberState::member || member.worker == alone) continue;
     park(member, {.kind = Cause::Kind::compared, .worker = alone}, now);
-    member.compared = true;
-    member.trial_due = now + kComparedPasses * pass;
+    member.parked.compared = true;
+    member.parked.trial_due = now + kComparedPasses * pass;
   }
 }
 
@@ -112,7 +112,7 @@ void Parking::park_least(WorkerId alone, const Verdict& verdict, Time now) {
   Member* least = nullptr;
   for (Member& member : roster_.all()) {
     if (member.state != MemberState::member || member.worker == alone) continue;
-    if (least == nullptr || member.share < least->share) least = &member;
+    if (least == nullptr || member.share.samples < least->share.samples) least = &member;
   }
   park(*least, does_not_pay(least->worker, verdict), now);
   rest(*least, verdict, now);
@@ -121,8 +121,8 @@ void Parking::park_least(WorkerId alone, const Verdict& verdict, Time now) {
 void Parking::rest(Member& member, const Verdict& verdict, Time now) {
   constexpr Duration kStepMax = std::chrono::hours(1);
   const Duration passes = kInVainRests * std::min(kStepMax, verdict.without);
-  member.in_vain = std::min(kInVainMax, member.in_vain + 1);
-  member.help_due = now + (1 << member.in_vain) * std::max(measure_again_, passes);
+  member.share.in_vain = std::min(kInVainMax, member.share.in_vain + 1);
+  member.share.due = now + (1 << member.share.in_vain) * std::max(measure_again_, passes);
 }
 
 // Of several the one with the smallest share stays out: some of the others may help where all of them do not.
@@ -130,9 +130,9 @@ void Parking::end_comparison(std::uint64_t samples, WorkerId alone, Time now) {
   const Verdict verdict = alone == 0 ? Verdict{} : speeds_.resolve(samples);
   Member* least = nullptr;
   for (Member& member : roster_.all())
-    if (member.compared && (least == nullptr || member.share < least->share)) least = &member;
+    if (member.parked.compared && (least == nullptr || member.share.samples < least->share.samples)) least = &member;
   for (Member& member : roster_.all()) {
-    if (!std::exchange(member.compared, false)) continue;
+    if (!std::exchange(member.parked.compared, false)) continue;
     if (verdict.pays || &member != least) {
       attendance_.take_in(member, {.kind = Cause::Kind::compared, .worker = alone});
       continue;

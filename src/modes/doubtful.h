@@ -13,7 +13,7 @@ void leave_out_doubtful(Members& members, const Run& run, Time now) {
   const auto leave_out = [&](auto&& is) {
     if (!std::ranges::all_of(members, is)) std::erase_if(members, is);
   };
-  leave_out([](const fleet::Member* member) { return member->unproven; });
+  leave_out([](const fleet::Member* member) { return member->shown.unproven; });
   leave_out([&](const fleet::Member* member) { return run.is_unheard(*member, now); });
 }
 

@@ -11,7 +11,7 @@ namespace {
 Pace::Part part_of(const Lease& lease, Time now) noexcept {
   return {.worker = lease.worker,
           .limit = lease.range.count,
-          .ceiling = lease.ceiling.count,
+          .ceiling = lease.boundary.ceiling.count,
           .first_samples = lease.first.samples,
           .samples = lease.last.samples,
           .first_after = lease.first.at - lease.granted,
@@ -20,7 +20,7 @@ Pace::Part part_of(const Lease& lease, Time now) noexcept {
 }
 
 bool movable(const Lease& lease) noexcept {
-  return lease.state == LeaseState::granted && !lease.overdue && !lease.asked && !lease.compared;
+  return lease.state == LeaseState::granted && !lease.due.passed && !lease.boundary.asked && !lease.doubt.compared;
 }
 
 /// The positions at the end of a lease that `samples` fewer leave free.
@@ -38,7 +38,8 @@ void Balance::progress(Lease& lease, const LeaseProgress& event, Time now) {
     if (lease.first.samples == 0) lease.first = lease.last;
     work_.balance = work_.training();
   }
-  if (event.limit > 0 && event.trim == lease.trims && lease.asked && lease.state == LeaseState::granted)
+  if (event.limit > 0 && event.trim == lease.boundary.trims && lease.boundary.asked &&
+      lease.state == LeaseState::granted)
     answered(lease, event.limit, now);
 }
 
@@ -46,7 +47,8 @@ void Balance::balance(Time now) {
   work_.balance = false;
   if (!work_.training() || run_.finished) return;
   for (Lease& low : work_.leases.all()) {
-    Lease* high = low.partner == 0 || low.from_end || !movable(low) ? nullptr : work_.leases.find(low.partner);
+    Lease* high =
+        low.boundary.partner == 0 || low.from_end || !movable(low) ? nullptr : work_.leases.find(low.boundary.partner);
     if (high != nullptr && movable(*high) && low.range.end() == high->range.first) move_boundary(low, *high, now);
   }
   for (const Member& member : run_.roster.all()) help(member, now);
@@ -67,7 +69,7 @@ void Balance::help(const Member& idle, Time now) {
   std::uint64_t most = 0;
   for (Lease& lease : work_.leases.all()) {
     worked = worked || lease.session == idle.session;
-    if (lease.live() && lease.asked && lease.heir == idle.session) return;
+    if (lease.live() && lease.boundary.asked && lease.boundary.heir == idle.session) return;
     if (!movable(lease) || work_.avoids(idle.worker, lease.range)) continue;
     const std::uint64_t samples = run_.pace.relief(part_of(lease, now), idle.worker, now - work_.pass->opened);
     if (samples <= most) continue;
@@ -80,20 +82,20 @@ void Balance::help(const Member& idle, Time now) {
 
 void Balance::ask_back(Lease& lease, std::uint64_t samples, SessionId heir) {
   MOTLEY_ASSERT(samples < lease.range.count);
-  lease.asked = true;
-  lease.heir = heir;
+  lease.boundary.asked = true;
+  lease.boundary.heir = heir;
   send_trim(lease, lease.part(lease.range.count - samples), {ReasonCode::moved, lease.worker, samples});
 }
 
 void Balance::send_trim(Lease& lease, Interval wanted, Reason reason) {
   Action& action = work_.act_on(lease, ActionKind::trim, reason);
   action.range = wanted;
-  action.number = ++lease.trims;
+  action.number = ++lease.boundary.trims;
 }
 
 // The range shrinks only now: until the worker said so, it might have computed these positions.
 void Balance::answered(Lease& lease, std::uint64_t limit, Time now) {
-  lease.asked = false;
+  lease.boundary.asked = false;
   work_.balance = true;
   if (limit >= lease.range.count) return;
   const Interval promised = lease.range;
@@ -114,21 +116,23 @@ void Balance::answered(Lease& lease, std::uint64_t limit, Time now) {
 }
 
 void Balance::hand_over(Lease& from, Interval freed, Reason reason, Time now) {
-  const SessionId session = std::exchange(from.heir, 0);
+  const SessionId session = std::exchange(from.boundary.heir, 0);
   const Member* heir = session == 0 ? nullptr : run_.roster.find(session);
-  Lease* partner = from.partner == 0 ? nullptr : work_.leases.find(from.partner);
-  if (from.overdue || !takes_more(partner, freed)) partner = nullptr;
-  if (!from.overdue && heir != nullptr && heir->state == MemberState::member && !work_.leases.has_live(heir->session)) {
+  Lease* partner = from.boundary.partner == 0 ? nullptr : work_.leases.find(from.boundary.partner);
+  if (from.due.passed || !takes_more(partner, freed)) partner = nullptr;
+  if (!from.due.passed && heir != nullptr && heir->state == MemberState::member &&
+      !work_.leases.has_live(heir->session)) {
     grants_.grant(*heir, freed, freed, false, reason, now);
   } else if (partner != nullptr) {
-    partner->asked = false;  // an answer that is under way is of an older Trim
+    partner->boundary.asked = false;  // an answer that is under way is of an older Trim
     partner->range = {std::min(partner->range.first, freed.first), partner->range.count + freed.count};
     const std::uint64_t outstanding = work_.leases.outstanding(partner->session);
     const auto extend = [&](Time& deadline, Duration allowed) {
       deadline = std::max(deadline, partner->granted + allowed);
     };
-    extend(partner->deadline, run_.pace.allowance(work_.pass->id.kind, partner->worker, outstanding));
-    extend(partner->unheard_deadline, run_.pace.unheard_allowance(work_.pass->id.kind, partner->worker, outstanding));
+    extend(partner->due.deadline, run_.pace.allowance(work_.pass->id.kind, partner->worker, outstanding));
+    extend(partner->due.unheard_deadline,
+           run_.pace.unheard_allowance(work_.pass->id.kind, partner->worker, outstanding));
     send_trim(*partner, partner->range, reason);
   } else {
     work_.reissue = reason;
@@ -136,7 +140,8 @@ void Balance::hand_over(Lease& from, Interval freed, Reason reason, Time now) {
 }
 
 bool Balance::takes_more(const Lease* lease, Interval by) const noexcept {
-  if (lease == nullptr || lease->state != LeaseState::granted || lease->overdue || !by.within(lease->ceiling))
+  if (lease == nullptr || lease->state != LeaseState::granted || lease->due.passed ||
+      !by.within(lease->boundary.ceiling))
     return false;
   const Member* member = run_.roster.find(lease->session);
   const bool touches = lease->from_end ? by.end() == lease->range.first : lease->range.end() == by.first;

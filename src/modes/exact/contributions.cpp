@@ -22,24 +22,24 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (!DeclaredBounds::possible(said)) return poison(*lease);
   if (doubts_.arise(*lease, said)) return doubt(*lease);
   const Interval promised = lease->range;
-  if (lease->compared && event.range != promised) return handed_back(*lease);
+  if (lease->doubt.compared && event.range != promised) return handed_back(*lease);
   lease->weight = event.weight;
   lease->loss_sum = event.loss_sum;
-  if (lease->compared) lease->unlike |= verification_.unlike(*lease);
-  lease->withheld = lease->withheld || verification_.rejects(*lease);
+  if (lease->doubt.compared) lease->doubt.unlike |= verification_.unlike(*lease);
+  lease->doubt.withheld = lease->doubt.withheld || verification_.rejects(*lease);
   const Contribution contribution{
       .lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum};
-  if (!lease->withheld && !counts(*lease, contribution, now)) return;
+  if (!lease->doubt.withheld && !counts(*lease, contribution, now)) return;
   lease->state.enter(LeaseState::begun);
   lease->range = event.range;
-  if (lease->withheld) {
+  if (lease->doubt.withheld) {
     conclude(*lease);
   } else {
     take_buffered(*lease);
     // This range may have been the last one whose weight was not known.
     for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk) look(chunk);
     chunks_.reduce_all_ready();
-    if (!lease->withheld) settle(*lease, now);
+    if (!lease->doubt.withheld) settle(*lease, now);
   }
   if (promised.count == event.range.count) return;
   const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
@@ -68,7 +68,7 @@ void Contributions::take_buffered(Lease& lease) {
 
 void Contributions::withhold(Lease& lease) {
   work_.coverage.withdraw(lease.id);
-  lease.withheld = true;
+  lease.doubt.withheld = true;
   lease.settled = 0;
   for (Lease::ChunkState& chunk : lease.chunks)
     if (chunk == Lease::ChunkState::settled) chunk = Lease::ChunkState::buffered;
@@ -107,23 +107,23 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   const auto [gradient, statistic] = event.largest;
   if (!std::isfinite(gradient) || !std::isfinite(statistic)) return poison(*lease);
   lease->largest = {std::max(lease->largest.gradient, gradient), std::max(lease->largest.statistic, statistic)};
-  lease->unlike |= event.unlike;
-  if (event.bearing) lease->bearing = event.bearing;
+  lease->doubt.unlike |= event.unlike;
+  if (event.bearing) lease->doubt.bearing = event.bearing;
   lease->lossy = lease->lossy || event.lossy;
   if (lease->state == LeaseState::granted) {
     lease->chunks[event.chunk] = Lease::ChunkState::buffered;
     return;
   }
   if (doubts_.arise(*lease, {lease->range.count, lease->weight, lease->loss_sum, event.largest})) return doubt(*lease);
-  if (!lease->withheld && verification_.rejects(*lease)) withhold(*lease);
-  if (lease->withheld) {
+  if (!lease->doubt.withheld && verification_.rejects(*lease)) withhold(*lease);
+  if (lease->doubt.withheld) {
     lease->chunks[event.chunk] = Lease::ChunkState::buffered;
     return conclude(*lease);
   }
   take_chunk(*lease, event.chunk);
   look(event.chunk);
   chunks_.reduce_if_ready(event.chunk);
-  if (!lease->withheld) settle(*lease, now);
+  if (!lease->doubt.withheld) settle(*lease, now);
 }
 
 void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
@@ -249,15 +249,15 @@ void Contributions::handed_back(Lease& lease) {
 
 bool Contributions::is_unheard(const Lease& lease, Time now) const {
   const fleet::Member* member = work_.run.roster.find(lease.session);
-  return now >= lease.unheard_deadline && member != nullptr && work_.run.is_unheard(*member, now);
+  return now >= lease.due.unheard_deadline && member != nullptr && work_.run.is_unheard(*member, now);
 }
 
 void Contributions::watch(Time now) {
   for (Lease& lease : work_.leases.all()) {
-    if (!lease.live() || lease.overdue) continue;
-    lease.unheard = now < lease.deadline && is_unheard(lease, now);
-    if (now < lease.deadline && !lease.unheard) continue;
-    lease.overdue = true;
+    if (!lease.live() || lease.due.passed) continue;
+    lease.due.unheard = now < lease.due.deadline && is_unheard(lease, now);
+    if (now < lease.due.deadline && !lease.due.unheard) continue;
+    lease.due.passed = true;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - lease.granted).count();
     work_.reissue =
         Reason{.code = ReasonCode::overdue, .worker = lease.worker, .a = static_cast<std::uint64_t>(waited)};

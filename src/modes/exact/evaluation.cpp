@@ -25,7 +25,8 @@ void Evaluation::go_aside(Time now) {
       run_.version >= run_.steps())
     return;  // the last evaluation is everybody's
   for (Member& member : run_.roster.all()) {
-    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside || member.unproven) continue;
+    if (member.state != MemberState::parked || member.trial != 0 || member.shown.failed_aside || member.shown.unproven)
+      continue;
     aside_ = Aside{.session = member.session,
                    .worker = member.worker,
                    .lease = run_.next_lease(),
@@ -51,7 +52,7 @@ void Evaluation::go_aside(Time now) {
 // The head's own devices are believed in all else, too.
 bool Evaluation::looked_at(const Member& member) {
   if (run_.config.verify.part <= 0 || run_.config.verify.alike || member.local) return false;
-  return !member.compared_aside || random_.below(kComparedOneIn) == 0;
+  return !member.shown.compared_aside || random_.below(kComparedOneIn) == 0;
 }
 
 void Evaluation::done() {
@@ -69,7 +70,7 @@ void Evaluation::on(const AsideCompared& event) {
   if (!check_ || check_->worker != event.worker) return;
   check_.reset();
   for (Member& member : run_.roster.all())
-    if (member.worker == event.worker) (event.alike ? member.compared_aside : member.failed_aside) = true;
+    if (member.worker == event.worker) (event.alike ? member.shown.compared_aside : member.shown.failed_aside) = true;
 }
 
 void Evaluation::on(const EvaluatedAside& event) {
@@ -96,7 +97,7 @@ void Evaluation::session_lost(SessionId session) {
 // The newest version is evaluated in its place.
 void Evaluation::drop(bool failed) {
   if (Member* member = run_.roster.find(aside_->session)) {
-    member->failed_aside = failed;
+    member->shown.failed_aside = failed;
     Action& cancel = run_.act(ActionKind::cancel_aside, {.code = ReasonCode::overdue, .worker = member->worker});
     cancel.session = member->session;
     cancel.lease = aside_->lease;

@@ -95,9 +95,9 @@ void ExactMode::stop_if_idle() {
 void ExactMode::shift(Duration gap, Time now) noexcept {
   for (Lease& lease : work_.leases.all()) {
     lease.granted = std::min(lease.granted + gap, now);
-    lease.deadline += gap;
-    lease.unheard_deadline += gap;
-    lease.latest += gap;
+    lease.due.deadline += gap;
+    lease.due.unheard_deadline += gap;
+    lease.due.latest += gap;
     for (Lease::Report* report : {&lease.first, &lease.last}) report->at = std::min(report->at + gap, now);
   }
   if (work_.pass) work_.pass->opened = std::min(work_.pass->opened + gap, now);

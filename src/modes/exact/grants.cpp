@@ -30,8 +30,8 @@ void Grants::share_out(Time now) {
   run_.pace.split(work_.pass->id.kind, work_.pass->range.count, workers_, false, counts_);
   if (work_.training())
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      members_[i]->share = counts_[i];
-      members_[i]->left_out = counts_[i] == 0 ? members_[i]->left_out + 1 : 0;
+      members_[i]->share.samples = counts_[i];
+      members_[i]->share.left_out = counts_[i] == 0 ? members_[i]->share.left_out + 1 : 0;
     }
   grant_shares(now);
 }
@@ -64,8 +64,8 @@ void Grants::grant_shares(Time now) {
     }
     const LeaseId low = share(i, {ranges_[i].first, zone.end() - ranges_[i].first});
     const LeaseId high = share(i + 1, {zone.first, ranges_[i + 1].end() - zone.first});
-    work_.leases.find(low)->partner = high;
-    work_.leases.find(high)->partner = low;
+    work_.leases.find(low)->boundary.partner = high;
+    work_.leases.find(high)->boundary.partner = low;
     i += 2;
   }
 }
@@ -99,7 +99,7 @@ void Grants::reissue(Time now) {
   work_.reissue.reset();
   std::vector<Interval> promised;
   for (const Lease& lease : work_.leases.all())
-    if (lease.live() && !lease.overdue) promised.push_back(lease.range);
+    if (lease.live() && !lease.due.passed) promised.push_back(lease.range);
   const std::vector<Interval> parts = work_.apart(work_.coverage.tiles(work_.coverage.missing(promised)));
   if (parts.empty()) return;
   const auto nobody_else = [&](const Interval& part) {
@@ -142,8 +142,10 @@ void Grants::reissue(Time now) {
 // The head's own device, whose word counts at once; else who has the largest share.
 void Grants::grant_compared(Interval part, std::span<const Member* const> to, Reason reason, Time now) {
   const auto local = std::ranges::find_if(to, &Member::local);
-  const Member& who = **(local != to.end() ? local : std::ranges::max_element(to, {}, &Member::share));
-  work_.leases.find(grant(who, part, part, false, reason, now))->compared = true;
+  const Member& who =
+      **(local != to.end() ? local
+                           : std::ranges::max_element(to, {}, [](const Member* each) { return each->share.samples; }));
+  work_.leases.find(grant(who, part, part, false, reason, now))->doubt.compared = true;
 }
 
 void Grants::grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now) {
@@ -177,18 +179,18 @@ LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool f
   MOTLEY_ASSERT(to.state == MemberState::member && work_.pass && range.end() <= work_.pass->range.count);
   const std::uint64_t outstanding = work_.leases.outstanding(to.session) + range.count;
   Lease& lease = work_.leases.add(run_.next_lease(), to.session, to.worker, range, work_.coverage.chunks());
-  lease.ceiling = ceiling;
+  lease.boundary.ceiling = ceiling;
   lease.from_end = ceiling.first < range.first;
   lease.first_of_pass = first_of_pass;
-  lease.withheld = withheld;
+  lease.doubt.withheld = withheld;
   lease.granted = now;
-  lease.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
+  lease.due.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
   if (run_.pace.guesses(work_.pass->id.kind, to.worker)) {
     // What comes of all may share one link, and takes as long as there are of them.
-    lease.patience = lease.deadline - now;
-    lease.latest = now + static_cast<Duration::rep>(run_.roster.count(MemberState::member)) * lease.patience;
+    lease.due.patience = lease.due.deadline - now;
+    lease.due.latest = now + static_cast<Duration::rep>(run_.roster.count(MemberState::member)) * lease.due.patience;
   }
-  lease.unheard_deadline = now + run_.pace.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
+  lease.due.unheard_deadline = now + run_.pace.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
   Action& action = work_.act_on(lease, ActionKind::grant, reason);
   action.range = range;
   action.ceiling = ceiling;

@@ -75,7 +75,7 @@ bool Verification::may_settle(WorkerId about) const noexcept {
   std::size_t others = 0;
   for (const fleet::Member& member : work_.run.roster.all()) {
     const bool there = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
-    if (!there || member.unproven || member.worker == about) continue;
+    if (!there || member.shown.unproven || member.worker == about) continue;
     if (member.local) return true;
     ++others;
   }
@@ -88,8 +88,9 @@ bool Verification::looks() const noexcept {
   std::optional<std::uint64_t> first;
   for (const fleet::Member& member : work_.run.roster.all()) {
     const bool may = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
-    if (may && (member.numbers == 0 || member.numbers != first.value_or(member.numbers))) return false;
-    if (may) first = member.numbers;
+    if (may && (member.shown.numbers == 0 || member.shown.numbers != first.value_or(member.shown.numbers)))
+      return false;
+    if (may) first = member.shown.numbers;
   }
   return true;
 }
@@ -100,7 +101,7 @@ std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, 
   };
   std::optional<double> quickest;
   for (const fleet::Member& member : work_.run.roster.all())
-    if (member.state == fleet::MemberState::parked && !member.unproven)
+    if (member.state == fleet::MemberState::parked && !member.shown.unproven)
       quickest = std::min(quickest.value_or(std::numeric_limits<double>::infinity()), time_of(member.worker));
   if (!quickest) return {};
   return 1 + *quickest / std::max(1.0, time_of(alone.worker));
@@ -124,7 +125,7 @@ bool Verification::rejects(const Lease& lease) const noexcept {
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     if (work_.claims[i].range != lease.range) continue;
     // One that says it again was asked again, because nobody else is there.
-    if (work_.claims[i].worker == lease.worker || !bit(lease.unlike, i)) return false;
+    if (work_.claims[i].worker == lease.worker || !bit(lease.doubt.unlike, i)) return false;
     differs = true;
   }
   return differs && work_.claims.size() < PassWork::kClaimsMax;
@@ -137,8 +138,8 @@ Lease* Verification::stray(ChunkId chunk) {
   for (const Coverage::Piece& piece : work_.coverage.pieces(chunk)) {
     const Lease* lease = work_.leases.find(piece.lease);
     if (lease == nullptr) continue;
-    if (!lease->bearing) return nullptr;
-    parts_.push_back({lease->worker, lease->weight, &*lease->bearing, work_.run.roster.is_local(lease->worker)});
+    if (!lease->doubt.bearing) return nullptr;
+    parts_.push_back({lease->worker, lease->weight, &*lease->doubt.bearing, work_.run.roster.is_local(lease->worker)});
     part_of_.push_back(lease->id);
   }
   pointed_ = true;
@@ -149,13 +150,13 @@ Lease* Verification::stray(ChunkId chunk) {
   for (const LeaseId other : part_of_)
     if (other != lease.id) largest = std::max(largest, work_.leases.find(other)->range.count);
   const double steps = static_cast<double>(lease.range.count) / static_cast<double>(largest);
-  if (lease.lossy || lease.compared || !looks_.affords(Looks::Why::at_once, steps)) return nullptr;
+  if (lease.lossy || lease.doubt.compared || !looks_.affords(Looks::Why::at_once, steps)) return nullptr;
   looks_.pay(steps);
   return &lease;
 }
 
 void Verification::claim(const Lease& lease) {
-  MOTLEY_ASSERT(lease.withheld);
+  MOTLEY_ASSERT(lease.doubt.withheld);
   if (std::ranges::any_of(work_.claims, [&](const PassWork::Claim& each) { return each.range == lease.range; }))
     work_.act(ActionKind::warn, {ReasonCode::differs, lease.worker, lease.range.first, lease.range.count});
   if (work_.claims.size() < PassWork::kClaimsMax)
@@ -168,14 +169,14 @@ Verification::Found Verification::found(std::size_t claim) const noexcept {
   Found found = Found::nothing;
   for (const Lease& lease : work_.leases.all()) {
     const Contribution* counted = work_.coverage.find(lease.id);
-    if (counted == nullptr || counted->accepted == 0 || lease.withheld || lease.range != said.range) continue;
+    if (counted == nullptr || counted->accepted == 0 || lease.doubt.withheld || lease.range != said.range) continue;
     if (lease.worker == said.worker) continue;
-    if (!bit(lease.unlike, claim)) return Found::right;
+    if (!bit(lease.doubt.unlike, claim)) return Found::right;
     found = Found::apart;
     if (work_.run.roster.is_local(lease.worker)) return Found::wrong;
     for (std::size_t i = 0; i < work_.claims.size(); ++i) {
       const PassWork::Claim& other = work_.claims[i];
-      if (other.range == said.range && other.worker != lease.worker && !bit(lease.unlike, i)) return Found::wrong;
+      if (other.range == said.range && other.worker != lease.worker && !bit(lease.doubt.unlike, i)) return Found::wrong;
     }
   }
   return found;

@@ -35,7 +35,7 @@ Member* LocalMode::soloist() noexcept {
     if (only != nullptr) return nullptr;
     only = &member;
   }
-  return only != nullptr && only->local && !only->failed_alone ? only : nullptr;
+  return only != nullptr && only->local && !only->shown.failed_alone ? only : nullptr;
 }
 
 std::uint64_t LocalMode::steps_to_boundary() const noexcept {
@@ -84,7 +84,7 @@ void LocalMode::begin_step(Time now) {
 void LocalMode::on(const StretchEnded& event, Time now) {
   if (!stretch_ || stretch_->session != event.session || stretch_->lease != event.lease) return;
   MOTLEY_ASSERT(event.failed || state_ == StretchState::cut || run_.version == stretch_->steps.end());
-  run_.roster.find(event.session)->failed_alone = event.failed;
+  run_.roster.find(event.session)->shown.failed_alone = event.failed;
   end();
   host_.stretch_ended(now);
 }
@@ -131,7 +131,7 @@ void LocalMode::watch(Time now) {
   const Reason reason{.code = ReasonCode::overdue, .worker = stretch_->worker, .a = static_cast<std::uint64_t>(waited)};
   run_.act(ActionKind::warn, reason);
   cut(reason);
-  run_.roster.find(stretch_->session)->failed_alone = true;
+  run_.roster.find(stretch_->session)->shown.failed_alone = true;
   end();
 }
 

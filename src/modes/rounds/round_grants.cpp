@@ -42,8 +42,8 @@ void RoundGrants::share_out(Time now) {
   const std::vector<Interval> parts = slices_.cut(*work_.pass, members);
   deadline_ = now;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    members[i]->share = parts[i].count;
-    members[i]->left_out = parts[i].count == 0 ? members[i]->left_out + 1 : 0;
+    members[i]->share.samples = parts[i].count;
+    members[i]->share.left_out = parts[i].count == 0 ? members[i]->share.left_out + 1 : 0;
     if (parts[i].count > 0) grant(*members[i], parts[i], true, now);
   }
 }
@@ -79,14 +79,14 @@ void RoundGrants::share_cut(CutRound cut, Time now) {
       continue;
     }
     add_lease(slice.lease, *member, slice.positions, now).first_of_pass = true;
-    member->share = slice.positions.count;
-    member->left_out = 0;
+    member->share.samples = slice.positions.count;
+    member->share.left_out = 0;
   }
   for (Member* member : slices_.members(now)) {
     const auto slice = std::ranges::find(cut.slices, member->worker, &CutRound::Slice::worker);
     if (slice == cut.slices.end() || slice->lease != 0) continue;
-    member->share = slice->positions.count;
-    member->left_out = slice->positions.count == 0 ? member->left_out + 1 : 0;
+    member->share.samples = slice->positions.count;
+    member->share.left_out = slice->positions.count == 0 ? member->share.left_out + 1 : 0;
     if (slice->positions.count > 0) grant(*member, slice->positions, true, now);
   }
 }
@@ -95,13 +95,13 @@ Lease& RoundGrants::add_lease(LeaseId id, const Member& to, Interval slice, Time
   // What it has in hand already comes before.
   const std::uint64_t outstanding = work_.leases.outstanding(to.session) + slice.count;
   Lease& lease = work_.leases.add(id, to.session, to.worker, slice, run_.config.chunks);
-  lease.ceiling = slice;
+  lease.boundary.ceiling = slice;
   lease.granted = now;
   // Who was late in this round has twice as long each time, or a wrong prediction would have no end.
   const auto late = std::ranges::count(work_.avoid, to.worker, &PassWork::Avoid::worker);
   const auto patience = std::int64_t{1} << std::min<std::int64_t>(late, kDoublingsMax);
-  lease.deadline = now + patience * run_.pace.deadline(PassKind::train, to.worker, outstanding);
-  deadline_ = std::max(deadline_, lease.deadline);
+  lease.due.deadline = now + patience * run_.pace.deadline(PassKind::train, to.worker, outstanding);
+  deadline_ = std::max(deadline_, lease.due.deadline);
   return lease;
 }
 

@@ -208,7 +208,7 @@ void RoundsMode::end_late(Time now) {
     const WorkerId worker = lease.worker;
     const Reason reason{ReasonCode::overdue, worker, whole_milliseconds(now - lease.granted)};
     work_.act(ActionKind::warn, reason);
-    lease.overdue = true;
+    lease.due.passed = true;
     ends_.report_late(lease, now);
     ends_.revoke(lease, reason);
     ends_.end(lease);
@@ -266,7 +266,7 @@ void RoundsMode::on(const PassFinished&, Time now) {
 void RoundsMode::shift(Duration gap, Time now) noexcept {
   for (Lease& lease : work_.leases.all()) {
     lease.granted = std::min(lease.granted + gap, now);
-    lease.deadline += gap;
+    lease.due.deadline += gap;
   }
   grants_.shift(gap);
   if (work_.pass) work_.pass->opened = std::min(work_.pass->opened + gap, now);

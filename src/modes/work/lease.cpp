@@ -29,8 +29,12 @@ Lease& LeaseTable::add(LeaseId id, SessionId session, WorkerId worker, Interval 
   Lease& lease = leases_[used_++];
   std::vector<Lease::ChunkState> memory = std::move(lease.chunks);
   memory.assign(chunks, Lease::ChunkState::awaited);
-  lease = Lease{
-      .id = id, .session = session, .worker = worker, .range = range, .ceiling = range, .chunks = std::move(memory)};
+  lease = Lease{.id = id,
+                .session = session,
+                .worker = worker,
+                .range = range,
+                .boundary = {.ceiling = range},
+                .chunks = std::move(memory)};
   return lease;
 }
 
@@ -59,7 +63,7 @@ std::uint64_t LeaseTable::outstanding(SessionId session) const noexcept {
 
 bool LeaseTable::has_overdue(SessionId session) const noexcept {
   return std::any_of(all().begin(), all().end(),
-                     [&](const Lease& l) { return l.session == session && l.live() && l.overdue; });
+                     [&](const Lease& l) { return l.session == session && l.live() && l.due.passed; });
 }
 
 }  // namespace motley::modes

@@ -40,46 +40,57 @@ struct Largest {
 
 struct Lease {
   enum class ChunkState : std::uint8_t { awaited, buffered, settled };  // buffered: arrived before Begin
+  struct Report {
+    std::uint64_t samples = 0;
+    Time at{};
+  };
+  /// Where the range ends towards another lease, and what is agreed with that one.
+  struct Boundary {
+    Interval ceiling{};       // the range may grow up to this
+    LeaseId partner = 0;      // the lease on the other side; 0: none
+    std::uint64_t trims = 0;  // numbers of Trim
+    bool asked = false;       // to give up positions; not answered yet
+    SessionId heir = 0;       // of these positions; 0: the partner
+  };
+  struct Due {
+    Time deadline{};
+    Time unheard_deadline{};
+    Duration patience{};  // from whatever comes of it on; 0: its deadline stays
+    Time latest{};        // then: but not beyond this
+    bool passed = false;
+    bool unheard = false;  // passed sooner than it would have, as nothing is heard of the worker: no measurement
+  };
+  /// Whether what comes of it is believed.
+  struct Doubt {
+    bool withheld = false;             // it does not count before somebody else comes to the same
+    bool compared = false;             // with claims for just these positions: nothing of it goes to others
+    std::uint32_t unlike = 0;          // claims that it differs from, by bit
+    std::optional<Bearing> bearing{};  // which way its gradient points, once that is known
+  };
 
   LeaseId id = 0;
   SessionId session = 0;
   WorkerId worker = 0;
   Interval range{};       // promised to it; as begun once begun
-  Interval ceiling{};     // the range may grow up to this
   bool from_end = false;  // computed from the last position downwards
-  LeaseId partner = 0;    // the other side of the boundary that may move
+  Boundary boundary{};
   LeaseMachine state{};
   bool first_of_pass = false;  // of this worker: its time is a measurement
-  bool overdue = false;
-  bool unheard = false;  // overdue sooner than it would be, as nothing is heard of the worker: no measurement
   Time granted{};
-  Time deadline{};
-  Time unheard_deadline{};
-  Duration patience{};  // from whatever comes of it on; 0: its deadline stays
-  Time latest{};        // then: but not beyond this
-  struct Report {
-    std::uint64_t samples = 0;
-    Time at{};
-  };
-  Report first{}, last{};   // of Progress; no samples: none came yet
-  std::uint64_t trims = 0;  // numbers of Trim
-  bool asked = false;       // to give up positions; not answered yet
-  SessionId heir = 0;       // of these positions; 0: the partner
+  Due due{};
+  Report first{}, last{};  // of Progress; no samples: none came yet
   std::vector<ChunkState> chunks{};
-  std::uint32_t settled = 0;         // chunks that were accepted or found covered
-  Largest largest{};                 // of the chunks that came
-  double weight = 0, loss_sum = 0;   // as begun
-  std::uint64_t ahead = 0;           // likewise: LeaseBegun::ahead
-  bool withheld = false;             // it does not count before somebody else comes to the same
-  bool compared = false;             // with claims for just these positions: nothing of it goes to others
-  std::uint32_t unlike = 0;          // claims that it differs from, by bit
-  std::optional<Bearing> bearing{};  // which way its gradient points, once that is known
-  bool lossy = false;                // what came of it has what a codec left out of gradients before
+  std::uint32_t settled = 0;        // chunks that were accepted or found covered
+  Largest largest{};                // of the chunks that came
+  double weight = 0, loss_sum = 0;  // as begun
+  std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
+  Doubt doubt{};
+  bool lossy = false;  // what came of it has what a codec left out of gradients before
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
   /// Something new came of it.
   void moves(Time now) noexcept {
-    if (patience > Duration{}) deadline = std::max(deadline, std::min(latest, now + patience));
+    if (due.patience > Duration{}) due.deadline = std::max(due.deadline, std::min(due.latest, now + due.patience));
   }
   [[nodiscard]] bool all_arrived() const noexcept {
     return std::ranges::find(chunks, ChunkState::awaited) == chunks.end();

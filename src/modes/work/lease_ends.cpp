@@ -56,7 +56,7 @@ void LeaseEnds::end_whole(Lease& lease, Time now) {
 }
 
 void LeaseEnds::report_late(const Lease& lease, Time now) {
-  if (!work_.training() || !lease.overdue || lease.unheard || !lease.first_of_pass) return;
+  if (!work_.training() || !lease.due.passed || lease.due.unheard || !lease.first_of_pass) return;
   Action& late = work_.act(ActionKind::late);
   late.session = lease.session;
   late.worker = lease.worker;

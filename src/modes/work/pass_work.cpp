@@ -40,7 +40,7 @@ Action& PassWork::act_on(const Lease& lease, ActionKind kind, Reason reason) {
   action.worker = lease.worker;
   action.lease = lease.id;
   // What a codec left out of gradients before would tell a share from another worker's.
-  action.first_of_pass = lease.first_of_pass && !lease.withheld;
+  action.first_of_pass = lease.first_of_pass && !lease.doubt.withheld;
   if (kind != ActionKind::taken || !action.first_of_pass) return action;
   for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk)
     if (!coverage.accepted(lease.id, chunk)) action.discarded.push_back(chunk);

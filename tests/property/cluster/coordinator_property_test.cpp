@@ -52,8 +52,8 @@ struct Driver {
     if (!machine.pass()) return;
     for (const Lease& a : machine.leases()) {
       for (const Lease& b : machine.leases()) {
-        if (a.id >= b.id || !a.live() || !b.live() || a.overdue || b.overdue) continue;
-        if (a.partner == b.id) RC_ASSERT(!a.range.overlaps(b.range));
+        if (a.id >= b.id || !a.live() || !b.live() || a.due.passed || b.due.passed) continue;
+        if (a.boundary.partner == b.id) RC_ASSERT(!a.range.overlaps(b.range));
       }
     }
   }

@@ -117,7 +117,7 @@ TEST_F(CoordinatorMachineTest, WhereNothingWasMeasuredWhatKeepsComingIsNotOverdu
       tick();
     }
   };
-  const auto overdue = [&](const Action& grant) { return machine->lease(grant.lease)->overdue; };
+  const auto overdue = [&](const Action& grant) { return machine->lease(grant.lease)->due.passed; };
   pass(90);
   happen(ChunkArrived{slow.session, slow.lease, 0});
   pass(20);
@@ -191,7 +191,7 @@ TEST_F(CoordinatorMachineTest, ATickGapMovesDeadlines) {
   EXPECT_EQ(of(ActionKind::warn).size(), 1u);
   EXPECT_EQ(of(ActionKind::warn)[0].reason.code, ReasonCode::woke);
   EXPECT_TRUE(of(ActionKind::close_session).empty());
-  EXPECT_FALSE(machine->leases()[0].overdue);
+  EXPECT_FALSE(machine->leases()[0].due.passed);
 }
 
 TEST_F(CoordinatorMachineTest, MinWorkersHoldsOnlyBeforeTheFirstStep) {

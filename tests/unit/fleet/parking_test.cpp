@@ -82,9 +82,9 @@ TEST_F(ParkingTest, OneDeviceOfTheHeadIsTriedAloneAndTheOthersComeBack) {
   parking.park_others(100, Duration(10), {});
   Member& other = *roster.find(2);
   EXPECT_EQ(other.state.state(), MemberState::parked);
-  EXPECT_TRUE(other.compared);
+  EXPECT_TRUE(other.parked.compared);
   speeds.comparison = {};
-  parking.watch(other, 100, 1, other.trial_due);
+  parking.watch(other, 100, 1, other.parked.trial_due);
   EXPECT_EQ(other.state.state(), MemberState::member);
   EXPECT_EQ(attendance.taken_in, std::vector{Cause::Kind::compared});
 }
