@@ -53,16 +53,15 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::release:
       return uploads.release(action.lease, action.chunk);
     case ActionKind::reduce:
-      if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
-      steps.reduce(action.chunk, machine.coverage(), noise.norms());
-      return server.there() ? reduce_there() : feed(modes::ChunkReduced{action.chunk});
-    case ActionKind::clip:
-      return clip();
-    case ActionKind::apply:
-      weights.publish(action.chunk, server.apply(action.chunk));
-      return feed(modes::ChunkApplied{action.chunk});
+      reduce(action.chunk);
+      return;
+    case ActionKind::finish_chunk:
+      return finish_chunk(action.chunk);
+    case ActionKind::finish_all:
+      return finish_all(action.chunk);
     case ActionKind::close_step:
-      return close_step(action);
+      if (!failed) close_step(action);
+      return;
     case ActionKind::close_evaluation:
       return close_evaluation(action);
     case ActionKind::lend:
@@ -167,13 +166,31 @@ void Coordinator::Impl::measure_late(const modes::Action& action) {
   pace.late(action.worker, action.lease, samples, action.elapsed, computes);
 }
 
-// What needs the whole gradient.
-void Coordinator::Impl::clip() {
+// True as soon as the sum is there: on a device that is after the last chunk, for all of them.
+bool Coordinator::Impl::reduce(ChunkId chunk) {
+  if (options.rate_by_workers) steps.rate_by_workers(machine, workers, chunk);
+  steps.reduce(chunk, machine.coverage(), noise.norms());
+  return !server.there() || (steps.all_collected() && make_there());
+}
+
+void Coordinator::Impl::finish_chunk(ChunkId chunk) {
+  const bool there = server.there() != nullptr;
+  if (!reduce(chunk)) return;
+  if (!there) return weights.publish(chunk, server.apply(chunk));
+  for (ChunkId each = 0; each < server.layout().chunks().size(); ++each) weights.publish(each, server.apply(each));
+}
+
+void Coordinator::Impl::finish_all(ChunkId first) {
+  if (failed) return;
   if (const Status done = steps.clip(); !done) {
     failed = true;
     return output.failed(done.error());
   }
-  feed(modes::Clipped{});
+  const std::size_t chunks = server.layout().chunks().size();
+  for (std::size_t i = 0; i < chunks; ++i) {
+    const ChunkId chunk = static_cast<ChunkId>((first + i) % chunks);
+    weights.publish(chunk, server.apply(chunk));
+  }
 }
 
 void Coordinator::Impl::close_step(const modes::Action& action) {

@@ -31,16 +31,16 @@ void Coordinator::Impl::choose_place() {
   if (device && others > 0) device_refused = !server.move_to(std::move(device)).ok();
 }
 
-void Coordinator::Impl::reduce_there() {
-  if (!steps.all_collected()) return;
+// The step as far as its sums, with their update where the device makes that, too.
+bool Coordinator::Impl::make_there() {
   std::optional<Error> left;
-  if (!here(steps.make_there(machine.coverage(), left))) return;
+  if (!here(steps.make_there(machine.coverage(), left))) return false;
   if (left) {
     device_refused = true;
     output.warning("the server goes on in the memory of the host, since that of the device did not do: " +
                    left->message);
   }
-  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) feed(modes::ChunkReduced{chunk});
+  return true;
 }
 
 // Else what the optimizer knows is lost with the device.

@@ -37,9 +37,11 @@ struct Coordinator::Impl {
   void perform_beside(const modes::Action& action);
 
   void choose_place();
-  void reduce_there();
+  bool make_there();
   bool here(const Status& brought);
-  void clip();
+  bool reduce(ChunkId chunk);
+  void finish_chunk(ChunkId chunk);
+  void finish_all(ChunkId first);
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
   void compare_aside(fleet::WorkerId worker);

@@ -37,10 +37,10 @@ enum class ActionKind : std::uint8_t {
   sketch,          // lease: what is here of it is to be compared with what another worker comes to
   abandon,         // lease: free its payloads that were not accepted
   release,         // lease, chunk: free this payload, it is not needed
-  reduce,          // chunk: sum its pieces; answer ChunkReduced
-  clip,            // answer Clipped
-  apply,           // chunk: update and send to everybody who streams; answer ChunkApplied
-  close_step,      // every chunk is applied; answer PassFinished
+  reduce,          // chunk: sum its pieces
+  finish_chunk,    // chunk: likewise; then update it and send it to everybody who streams
+  finish_all,      // all are summed: clip, update and send them, from `chunk` on
+  close_step,      // every chunk is updated; answer PassFinished
   close_evaluation,  // every position is counted; answer PassFinished
   lend,              // session, worker, lease, range: steps to make without asking; answer StretchStep, StretchEnded
   cut,               // session, lease: end what was lent after the step it is at

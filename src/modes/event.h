@@ -127,19 +127,12 @@ struct Released {
   std::uint64_t version = 0;
 };
 
-// Answers of the driver to actions of the same name.
-struct ChunkReduced {
-  ChunkId chunk = 0;
-};
-struct Clipped {};
-struct ChunkApplied {
-  ChunkId chunk = 0;
-};
+/// The driver's answer to close_step and close_evaluation.
 struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
                            LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
                            LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep,
-                           StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                           StretchEnded, Released, PassFinished>;
 
 }  // namespace motley::modes

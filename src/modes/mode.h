@@ -12,8 +12,8 @@
 
 namespace motley::modes {
 
-using WorkEvent = std::variant<LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, ChunkReduced,
-                               Clipped, ChunkApplied, PassFinished, StretchStep, StretchEnded>;
+using WorkEvent = std::variant<LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, PassFinished,
+                               StretchStep, StretchEnded>;
 
 class Mode {
  public:

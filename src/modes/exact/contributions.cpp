@@ -38,7 +38,7 @@ void Contributions::on(const LeaseBegun& event, Time now) {
     take_buffered(*lease);
     // This range may have been the last one whose weight was not known.
     for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk) look(chunk);
-    chunks_.reduce_all_ready();
+    chunks_.look_at_all();
     if (!lease->doubt.withheld) settle(*lease, now);
   }
   if (promised.count == event.range.count) return;
@@ -122,7 +122,7 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   }
   take_chunk(*lease, event.chunk);
   look(event.chunk);
-  chunks_.reduce_if_ready(event.chunk);
+  chunks_.look(event.chunk);
   if (!lease->doubt.withheld) settle(*lease, now);
 }
 
@@ -176,7 +176,7 @@ void Contributions::on(const LeaseFinished& event, Time now) {
   lease->state.enter(LeaseState::begun);
   take_chunk(*lease, 0);
   settle(*lease, now);
-  chunks_.reduce_if_ready(0);
+  chunks_.look(0);
 }
 
 void Contributions::on(const LeaseFailed& event) {

@@ -82,13 +82,14 @@ void ExactMode::settle(Time now) {
   if (run_.stopping && work_.pass) stop_if_idle();
   if (work_.reissue && work_.pass) grants_.reissue(now);
   if (work_.balance && work_.pass) balance_.balance(now);
+  if (!run_.finished) chunks_.settle(now);
 }
 
 void ExactMode::stop_if_idle() {
   // An evaluation is not worth waiting for, and a step that nobody works on would never close. One that is half applied
   // must: the state between two versions cannot be saved.
   const bool closing = work_.coverage.complete();
-  const bool hopeless = work_.training() && run_.roster.admitted() == 0 && chunks_.applied() == 0;
+  const bool hopeless = work_.training() && run_.roster.admitted() == 0 && chunks_.updated() == 0;
   if (!closing && (!work_.training() || hopeless)) host_.finish({.code = ReasonCode::stopped});
 }
 
@@ -104,7 +105,7 @@ void ExactMode::shift(Duration gap, Time now) noexcept {
 }
 
 void ExactMode::joined(const Member& member, Reason reason) {
-  if (chunks_.applied() > 0) work_.act(ActionKind::send_next, reason).session = member.session;
+  if (chunks_.updated() > 0) work_.act(ActionKind::send_next, reason).session = member.session;
   if (work_.pass) work_.act(ActionKind::open_pass, reason).session = member.session;
 }
 

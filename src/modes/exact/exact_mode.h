@@ -45,7 +45,7 @@ class ExactMode final : public Mode {
   void end() { ends_.end_open(); }
 
   [[nodiscard]] const PassWork& work() const noexcept { return work_; }
-  /// Every chunk of the open step is applied: the driver closes it.
+  /// Every chunk of the open step is updated: the driver closes it.
   [[nodiscard]] bool closing_step() const noexcept { return work_.training() && work_.state == PassState::closing; }
 
  private:
@@ -55,9 +55,6 @@ class ExactMode final : public Mode {
   void on(const LeaseProgress& event, Time now);
   void on(const LeaseFinished& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseFailed& event, Time) { contributions_.on(event); }
-  void on(const ChunkReduced& event, Time) { chunks_.on(event); }
-  void on(const Clipped& event, Time) { chunks_.on(event); }
-  void on(const ChunkApplied& event, Time now) { chunks_.on(event, now); }
   void on(const PassFinished& event, Time now);
   void on(const StretchStep&, Time) {}
   void on(const StretchEnded&, Time) {}

@@ -27,7 +27,6 @@ bool RoundsMode::open(Time now) {
   work_.avoid.clear();
   work_.coverage.reset(work_.pass->range.count, run_.config.chunks);
   committed_ = 0;
-  reduced_ = applied_ = 0;
   for (const Member& member : run_.roster.all())
     if (member.streams) work_.act(ActionKind::open_pass).session = member.session;
   if (cut) {
@@ -178,7 +177,12 @@ bool RoundsMode::any_live() const noexcept { return std::ranges::any_of(work_.le
 // Closed when all are in, or at the deadline with what is in then. Without anything there is no step to make, and after
 // the last round there is none for what is missing: then it goes on.
 void RoundsMode::settle(Time now) {
-  if (!work_.pass || work_.state != PassState::collecting || run_.finished) return;
+  if (!work_.pass || run_.finished) return;
+  if (work_.state == PassState::collecting) go_on(now);
+  if (work_.state == PassState::updating && !run_.finished) finish_chunks();
+}
+
+void RoundsMode::go_on(Time now) {
   const bool last = run_.version + 1 >= run_.steps();
   const IntervalSet missing = work_.coverage.missing({});
   if (run_.stopping) return stop(last, missing.ranges());
@@ -223,24 +227,15 @@ void RoundsMode::close_round(std::span<const Interval> free) {
     for (const Owed& part : parts_of(work_.pass->spans, interval)) append(first, part);
   source_.owe(first);
   work_.state.enter(PassState::updating);
+}
+
+// After all else that the event led to.
+void RoundsMode::finish_chunks() {
+  const Reason reason{.code = ReasonCode::all_covered};
   for (ChunkId i = 0; i < run_.config.chunks; ++i)
-    work_.act(ActionKind::reduce, {.code = ReasonCode::all_covered}).chunk =
-        (run_.config.first_applied + i) % run_.config.chunks;
-}
-
-void RoundsMode::on(const ChunkReduced& event, Time) {
-  if (run_.finished) return;
-  MOTLEY_ASSERT(work_.state == PassState::updating && reduced_ < run_.config.chunks);
-  ++reduced_;
-  work_.act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = event.chunk;
-}
-
-void RoundsMode::on(const ChunkApplied&, Time) {
-  if (run_.finished) return;
-  MOTLEY_ASSERT(work_.state == PassState::updating && applied_ < run_.config.chunks);
-  if (++applied_ < run_.config.chunks) return;
+    work_.act(ActionKind::finish_chunk, reason).chunk = (run_.config.first_applied + i) % run_.config.chunks;
   work_.state.enter(PassState::closing);
-  work_.act(ActionKind::close_step, {.code = ReasonCode::all_covered});
+  work_.act(ActionKind::close_step, reason);
 }
 
 void RoundsMode::on(const PassFinished&, Time now) {

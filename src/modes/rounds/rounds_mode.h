@@ -70,8 +70,6 @@ class RoundsMode final : public Mode {
   void on(const LeaseProgress& event, Time now);
   void on(const LeaseFinished& event, Time now);
   void on(const LeaseFailed& event, Time now);
-  void on(const ChunkReduced& event, Time now);
-  void on(const ChunkApplied& event, Time now);
   void on(const PassFinished& event, Time now);
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
@@ -87,6 +85,8 @@ class RoundsMode final : public Mode {
   void stop(bool last, std::span<const Interval> missing);
   void end_late(Time now);
   void close_round(std::span<const Interval> free);
+  void finish_chunks();
+  void go_on(Time now);
   [[nodiscard]] bool any_live() const noexcept;
 
   Run& run_;
@@ -100,7 +100,6 @@ class RoundsMode final : public Mode {
   RoundAhead ahead_;
   RoundGrants grants_;
   std::size_t committed_ = 0;
-  std::uint32_t reduced_ = 0, applied_ = 0;
 };
 
 }  // namespace motley::modes

@@ -88,14 +88,8 @@ struct Driver {
         std::erase_if(tasks, [&](const auto& entry) { return entry.second.grant.session == action.session; });
         break;
       case ActionKind::reduce:
+      case ActionKind::finish_chunk:
         check_reduce(action.chunk);
-        happen(ChunkReduced{action.chunk});
-        break;
-      case ActionKind::clip:
-        happen(Clipped{});
-        break;
-      case ActionKind::apply:
-        happen(ChunkApplied{action.chunk});
         break;
       case ActionKind::close_step:
         RC_ASSERT(reduced.size() == kChunks);

@@ -26,9 +26,6 @@ class MachineTest : public testing::Test {
     machine->decide(event, now, made);
     actions.insert(actions.end(), made.begin(), made.end());
     for (const Action& action : made) {
-      if (action.kind == ActionKind::reduce) happen(ChunkReduced{action.chunk});
-      if (action.kind == ActionKind::clip) happen(Clipped{});
-      if (action.kind == ActionKind::apply) happen(ChunkApplied{action.chunk});
       if (action.kind == ActionKind::close_step) closing();
       if (action.kind == ActionKind::close_step || action.kind == ActionKind::close_evaluation) happen(PassFinished{});
     }
