@@ -1,6 +1,7 @@
 # Options, standard, warnings, sanitizers.
 option(MOTLEY_WITH_TORCH "Build adapters/torch against the wheel in the Python environment MOTLEY_PYTHON" ${PROJECT_IS_TOP_LEVEL})
 option(MOTLEY_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_WITHOUT_PROPERTY_TESTS "Build the tests without those that need RapidCheck" OFF)
 option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(MOTLEY_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
 option(MOTLEY_BUILD_PYTHON "Build the Python extension, and not the program" OFF)

@@ -6,6 +6,7 @@
 The build enforces the arrows too (each folder sees only what it links); this also keeps the links themselves in order.
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -51,6 +52,10 @@ ROOMS = {
     "src/modes/local/": (re.compile(r'#include "(modes/(?:exact|rounds)/[^"]+)"'), "a mode knows no other"),
     "src/modes/rounds/": (re.compile(r'#include "(modes/(?:exact|local)/[^"]+)"'), "a mode knows no other"),
 }
+# The rooms of the Python package, lowest first: each may import those before it. ARCHITECTURE.md names them, too.
+PYTHON = "python/motley/"
+PYTHON_FLOORS = ["_core", "_errors", "_numbers", "_launch", "_state", "_machines", "_content", "_models", "_samples", "_trials",
+                 "_optimizers", "_computing", "_runs", "__init__", "hf", "lightning", "dask", "ray", "_command", "__main__"]
 PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
 COLUMNS_MAX = {".cpp": 120, ".h": 120, ".py": 140, ".sh": 140}
@@ -119,6 +124,34 @@ def check_rooms(path, text):
                 yield f"{room} includes {used}: {why}"
 
 
+def imported(text):
+    """The rooms of the package that a file imports, also within functions; "." where it does so by a relative name."""
+    for node in ast.walk(ast.parse(text)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "motley":
+            names = [f"motley.{alias.name if alias.name in PYTHON_FLOORS else '__init__'}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["motley.." if node.level else node.module]
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == "motley":
+                yield "." if rest == "." else rest.partition(".")[0] or "__init__"
+
+
+def check_python_floors(path, text):
+    if not path.startswith(PYTHON) or not path.endswith(".py"):
+        return
+    room = path.removeprefix(PYTHON).split("/")[0].removesuffix(".py")
+    for used in imported(text):
+        unknown = [each for each in (room, used) if each not in PYTHON_FLOORS]
+        if unknown:
+            yield f"expected a room that PYTHON_FLOORS in tools/check_tree.py knows, found {unknown[0]}; add it there"
+        elif PYTHON_FLOORS.index(used) > PYTHON_FLOORS.index(room):
+            yield f"{room} imports {used}, which lies on a higher floor"
+
+
 def check_purity(path, text):
     if path.startswith(tuple(PURE)) and pathlib.PurePath(path).suffix in CODE:
         for found in IMPURE.finditer(without_comments(text)):
@@ -171,7 +204,8 @@ def check_paths(path, text):
             yield f"a path of somebody's home directory in line {number}"
 
 
-RULES = [check_arrows, check_rooms, check_purity, check_random, check_torch, check_network, check_size, check_documents, check_paths]
+RULES = [check_arrows, check_rooms, check_python_floors, check_purity, check_random, check_torch, check_network, check_size,
+         check_documents, check_paths]
 
 
 def files_of(root):

@@ -1,5 +1,5 @@
 #pragma once
-// The built-in models, computed by the torch of the Python that this runs in. The module motley/_recipes.py has
+// The built-in models, computed by the torch of the Python that this runs in. motley/_computing/_recipes.py has
 //
 //   version() -> str     devices() -> [(name, description, bytes of memory, threads)]     to_be_confined() -> [str]
 //   facts() -> [(name, text)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from motley._runs._arrays import ArrayRun
     from motley._runs._fit import fit
     from motley._runs._run import Run
-    from motley._runs._state import HeadTensors
+    from motley._state import HeadTensors
     from motley._samples._shards import Shards
 
 __version__: str = _core.version
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
         return {"Run": _run.Run, "fit": _fit.fit}[name]
     if name == "HeadTensors":
         _need_torch(f"motley.{name}")
-        from motley._runs import _state
+        from motley import _state
 
         return _state.HeadTensors
     if name == "Shards":

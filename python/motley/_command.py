@@ -9,12 +9,11 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from motley import _core
+from motley import _core, _launch
 from motley._content import _origins
 from motley._content._retrieve import retrieve
 from motley._errors import Error, in_words
 from motley._machines import _fetch, _packages
-from motley._runs import _launch
 
 BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, where the bodies of epochs do not: take what it needs from "
                 "run.history and the model")
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _recipes() -> Any:
     """The built-in models by the torch of this Python; None: there is none."""
     try:
-        from motley._models import _recipes
+        from motley._computing import _recipes
     except ImportError:
         return None
     return _recipes

@@ -19,9 +19,10 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from motley import _launch
 from motley._errors import Error
 from motley._models import _parts
-from motley._runs import _launch, _run
+from motley._runs import _run
 from motley._samples import _data
 from motley._trials import _overridden
 

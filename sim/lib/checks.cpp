@@ -29,9 +29,9 @@ void Checks::fail(std::string what) {
   if (failures_.size() < kFailuresMax) failures_.push_back(std::move(what));
 }
 
-double Checks::tolerance() const {
+std::size_t Checks::coarseness() const {
   const auto of = [](std::optional<wire::CodecId> codec) {
-    return kTolerances[static_cast<std::size_t>(codec.value_or(wire::CodecId::int4))];
+    return static_cast<std::size_t>(codec.value_or(wire::CodecId::int4));
   };
   return std::max(of(scenario_.codecs.gradients), of(scenario_.codecs.weights));
 }
@@ -291,6 +291,15 @@ void Checks::check_holds() {
   }
 }
 
+void Checks::check_courses(const std::vector<SharedBytes>& weights) {
+  const double cosine_min = kCosinesMin[coarseness()], off_max = kLengthsMax[coarseness()];
+  for (const Course& course : courses(reference_, weights)) {
+    if (course.cosine >= cosine_min && std::abs(course.length - 1) <= off_max) continue;
+    fail("from its beginning " + course.tensor + " went " + std::to_string(course.length) +
+         " times as far as on one machine; cosine of the angle between the two: " + std::to_string(course.cosine));
+  }
+}
+
 void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& weights) {
   if (version != scenario_.run.steps) {
     fail("the run ended at version " + text(version) + " of " + text(scenario_.run.steps));
@@ -306,6 +315,7 @@ void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& wei
   if (!(off.relative <= tolerance())) {
     fail("the final weights differ from one machine's by " + std::to_string(off.relative) + " of their norm");
   }
+  check_courses(weights);
   if (scenario_.undisturbed_single() && !off.same_bits) fail("the final weights have other bits than one machine's");
 }
 

@@ -30,9 +30,14 @@ struct Measured {
 class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
-  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec, the coarser of the two
-  static constexpr double kReplayTolerance = 1e-7;                   // of steps done again, in fp32
-  static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
+  /// By codec, the coarser of the two: of losses and of the final weights as a whole. What is small beside the rest of
+  /// the model may be altogether wrong within these; so the way that each tensor went from its beginning is compared,
+  /// too, by its direction (the cosine of the angle) and by its length (the part by which it may be off).
+  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};
+  static constexpr double kCosinesMin[] = {0.99999, 0.9999, 0.997, 0.85};
+  static constexpr double kLengthsMax[] = {1e-5, 1e-3, 1e-2, 0.25};
+  static constexpr double kReplayTolerance = 1e-7;  // of steps done again, in fp32
+  static constexpr double kLossMin = 1e-3;          // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
   Checks(const Scenario& scenario, const Reference& reference, const Data& data);
@@ -68,7 +73,10 @@ class Checks {
   void check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights);
   void check_all_used();
   void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
-  [[nodiscard]] double tolerance() const;
+  /// Number of the coarser codec in the tables above.
+  [[nodiscard]] std::size_t coarseness() const;
+  [[nodiscard]] double tolerance() const { return kTolerances[coarseness()]; }
+  void check_courses(const std::vector<SharedBytes>& weights);
   void check_epochs();
   void check_holds();
   void check_state(std::uint32_t incarnation, const engine::TaskOrder& order);

@@ -53,8 +53,12 @@ class Computer {
   void cut(std::uint64_t stretch) { cut_ = stretch; }
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
-  /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
-  void scale_next(float factor) { scale_ = factor; }
+  /// To see that the checks notice: a chunk of the next gradient, any by default, comes out multiplied, the next task
+  /// takes longer.
+  void scale_next(float factor, std::optional<std::size_t> chunk = std::nullopt) {
+    scale_ = factor;
+    scale_at_ = chunk;
+  }
   /// Likewise: all of it with another sign; or that of so many gradients before.
   void negate_next() { negate_ = true; }
   void outdate_next(std::size_t gradients) { outdate_ = gradients; }
@@ -113,6 +117,7 @@ class Computer {
   double speed_factor_ = 1;
   bool poison_ = false;
   float scale_ = 1;
+  std::optional<std::size_t> scale_at_;
   std::uint64_t scaled_ = 0;
   Duration delay_{};
   bool negate_ = false;

@@ -49,7 +49,8 @@ void Computer::mislead() {
 void Computer::spoil() {
   mislead();
   if (!poison_ && scale_ == 1) return;
-  SharedBytes& chunk = gradient_.chunks[random_.below(gradient_.chunks.size())];
+  const std::size_t number = scale_at_ ? *scale_at_ : random_.below(gradient_.chunks.size());
+  SharedBytes& chunk = gradient_.chunks[number];
   const auto sound = chunk.floats();
   std::vector<float> spoiled(sound.begin(), sound.end());
   if (scale_ != 1 && std::ranges::any_of(spoiled, [](float value) { return value != 0; })) ++scaled_;
@@ -58,6 +59,7 @@ void Computer::spoil() {
   chunk = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));
   poison_ = false;
   scale_ = 1;
+  scale_at_ = std::nullopt;
 }
 
 }  // namespace motley::sim

@@ -34,7 +34,8 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
   if (run.clip_by_step_before) server.clip_by_step_before(std::nullopt);
   compute::TaskLoop loop(**model);
   Reference reference;
-  reference.weights = weights_of(server);
+  reference.layout = server.layout();
+  reference.first = reference.weights = weights_of(server);
   const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());
   for (std::uint64_t step = 0; step < run.steps; ++step) {
     const StepRange pass = BatchPlan(run.train_samples, run.global_batch).range(step);
@@ -73,6 +74,32 @@ Distance distance(const std::vector<SharedBytes>& a, const std::vector<SharedByt
   }
   result.relative = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
   return result;
+}
+
+std::vector<Course> courses(const Reference& reference, const std::vector<SharedBytes>& weights) {
+  const Layout& layout = reference.layout;
+  std::vector<double> found(layout.flat_elements()), wanted(layout.flat_elements());
+  for (std::size_t chunk = 0; chunk < weights.size(); ++chunk) {
+    const auto first = reference.first[chunk].floats(), here = weights[chunk].floats(),
+               there = reference.weights[chunk].floats();
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      found[layout.chunks()[chunk].offset + i] = double{here[i]} - double{first[i]};
+      wanted[layout.chunks()[chunk].offset + i] = double{there[i]} - double{first[i]};
+    }
+  }
+  std::vector<Course> all;
+  for (const Placement& placement : layout.placements()) {
+    double both = 0, ours = 0, theirs = 0;
+    for (std::uint64_t i = placement.offset; i < placement.offset + placement.elements; ++i) {
+      both += found[i] * wanted[i];
+      ours += found[i] * found[i];
+      theirs += wanted[i] * wanted[i];
+    }
+    if (theirs == 0) continue;
+    all.push_back({layout.entries()[placement.entry].name, ours > 0 ? both / std::sqrt(ours * theirs) : 0,
+                   std::sqrt(ours / theirs)});
+  }
+  return all;
 }
 
 }  // namespace motley::sim

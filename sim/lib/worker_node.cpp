@@ -196,6 +196,8 @@ void WorkerNode::start_task(engine::TaskOrder order) {
     }
   }
   if (order.kind == PassKind::train) {
+    if (world_.sabotage == Sabotage::negate_bias)
+      computer_.scale_next(-1, computer_.model().layout().chunks().size() - 1);
     switch (mouth_.start()) {
       case FaultyMouth::Start::not_finite:
         computer_.poison_next();

@@ -22,6 +22,7 @@ enum class Sabotage : std::uint8_t {
   double_range,    // one is reported twice
   scale_loss,      // the loss of a step is off by a thousandth
   spoil_gradient,  // a worker's gradient is, too
+  negate_bias,     // the smallest tensor's gradients have another sign
   mix_versions,    // a task gets weights that no version has
   lose_step,       // a step is reported as the one after it
   hold_up,         // workers stop computing

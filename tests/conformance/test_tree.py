@@ -38,6 +38,13 @@ def test_arrows_have_no_cycle():
     ("src/fleet/a.h", '#include "modes/run.h"\n', "fleet includes modes"),
     ("src/ps/a.cpp", '#include "machine/spare_memory.h"\n', "no clock, thread"),
     ("src/fancy/a.h", "\n", "folder that ARROWS"),
+    ("python/motley/_samples/a.py", "from motley._runs import _head\n", "_samples imports _runs"),
+    ("python/motley/_samples/a.py", "def f():\n    from motley._runs._head import Head\n", "_samples imports _runs"),
+    ("python/motley/_samples/a.py", "from motley import _command\n", "_samples imports _command"),
+    ("python/motley/_samples/a.py", "import motley\n", "_samples imports __init__"),
+    ("python/motley/_launch.py", "import motley._machines._system\n", "_launch imports _machines"),
+    ("python/motley/_samples/a.py", "from ._b import c\n", "knows, found ."),
+    ("python/motley/_fancy/a.py", "from motley import _core\n", "room that PYTHON_FLOORS"),
     ("src/cluster/a.cpp", "#include <thread>\n", "no clock, thread"),
     ("src/engine/a.cpp", "auto t = std::chrono::steady_clock::now();\n", "no clock, thread"),
     ("src/plan/a.cpp", "#include <fstream>\n", "no clock, thread"),
@@ -65,6 +72,7 @@ def test_rule_can_fail(tmp_path, path, text, finding):
     ("src/runtime/a.cpp", '#include <thread>\n#include "base/time.h"\n#include "engine/worker.h"\n'),
     ("src/transport/tcp/a.cpp", '#include <asio.hpp>\n#include "wire/frame.h"\n'),
     ("adapters/torch/a.cpp", "#include <torch/torch.h>\n"),
+    ("python/motley/_samples/a.py", "import torch\nfrom motley import _core, _numbers\nfrom motley._samples._b import c\n"),
     ("docs/a.md", "# One\n\n```\n# a comment\n```\n"),
 ])
 def test_what_is_allowed(tmp_path, path, text):

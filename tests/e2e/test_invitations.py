@@ -77,7 +77,10 @@ def test_a_new_token_after_a_restart(motley):
     assert len({token["spki"] for token in (first, kept, renewed, dated)}) == 1
 
 
-def test_without_encryption_who_joins_is_told(motley):
-    head = motley.start("train", "softmax", *DATA, "--run", "run", "--device", "none", "--listen", "127.0.0.1:0", "--plaintext")
-    joiner = motley.start("join", head.wait_event("run")["join"])
-    joiner.wait_text("without encryption")
+@pytest.mark.parametrize("words", [[], ["--plaintext"]], ids=["encrypted", "plain"])
+def test_without_encryption_who_joins_is_told(motley, words):
+    head = motley.start("train", "softmax", *DATA, *settings(train_steps=2), "--run", "run", "--device", "none",
+                        "--listen", "127.0.0.1:0", *words)
+    joiner = motley.run("join", head.wait_event("run")["join"])
+    assert joiner.process.returncode == 0 and head.end() == 0, joiner.story()
+    assert len([line for line in joiner.text if "without encryption" in line]) == len(words), joiner.story()

@@ -11,12 +11,12 @@ from torch.utils.data import DataLoader
 import cases
 import conftest
 from driving import run
-from motley._computing import _compiled, _computation, _outflow
+from motley import _state
+from motley._computing import _compiled, _computation, _outflow, _work
 from motley._models import _arriving, _model, _parts
 from motley._optimizers import _optimizer
-from motley._runs import _state
 from motley._samples import _data
-from motley._trials import _inspect, _work
+from motley._trials import _inspect
 
 
 class Task:

@@ -11,11 +11,10 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 import conftest
-from motley._computing import _compiled, _computation
+from motley._computing import _compiled, _computation, _work
 from motley._models import _model, _parts
 from motley._optimizers import _optimizer
 from motley._samples import _data
-from motley._trials import _work
 from driving import run
 from test_computation import ArrivingTask, Task
 

@@ -10,9 +10,8 @@ import pytest
 import cases
 import plain
 from conftest import SCRIPTS
-from motley import _core
+from motley import _core, _launch
 from motley._machines._siblings import Siblings
-from motley._runs import _launch
 from processes import await_end, having
 from program import settings
 from test_parity import loop

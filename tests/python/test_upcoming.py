@@ -7,11 +7,10 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import cases
 import test_computation
 from driving import run
-from motley._computing import _computation
+from motley._computing import _computation, _work
 from motley._models import _model, _parts
 from motley._optimizers import _optimizer
 from motley._samples import _data
-from motley._trials import _work
 
 
 class StepTask(test_computation.ResidentTask):

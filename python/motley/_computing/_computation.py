@@ -10,14 +10,12 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from motley import _core
-from motley._computing import _care, _compiled, _draws, _outflow, _residence, _server
+from motley import _core, _state
+from motley._computing import _care, _compiled, _draws, _halves, _outflow, _residence, _server, _work
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _arriving, _binding, _cuts, _groups, _model, _parts
-from motley._runs import _state
 from motley._samples import _batches, _data, _seeds, _upcoming
-from motley._trials import _halves, _work
 from motley._trials._loss import GROUP, PRECISIONS, add_scores, measure_loss
 
 MICRO_BATCH_CPU = 256

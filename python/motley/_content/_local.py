@@ -6,10 +6,9 @@ import sys
 import time
 from typing import Any
 
-from motley import _core
+from motley import _core, _launch
 from motley._content import _kept, _locks, _manifest, _origins
 from motley._errors import Error
-from motley._runs import _launch
 
 WINDOW = 16  # blocks that are asked for at once
 SILENCE_S = 10.0  # on a connection that has something to bring: then it is given up, and made again

@@ -12,7 +12,6 @@ import torch
 
 from motley import _core
 from motley._errors import Error, in_words
-from motley._models import _arriving
 
 FREE_OF_CUDA = 0.9
 RECOMMENDED_OF_MPS = 0.7  # it is the memory of everything else on that machine, too
@@ -150,12 +149,16 @@ def told(method: Callable[..., Any]) -> Callable[..., Any]:
     def tried(self: Any, *arguments: Any) -> Any:
         try:
             return method(self, *arguments)
-        except _arriving.Abandoned:
+        except Abandoned:
             return "interrupted", "the weights did not come", ""
         except BaseException as error:
             return self._failures.told(error)
 
     return tried
+
+
+class Abandoned(BaseException):
+    """The task was, before its weights were there. Not an Exception: it is to pass through the script's own handlers."""
 
 
 class Failures:

@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from motley import _core
+from motley import _core, _launch
 from motley._machines._processes import Supervised, command, end
-from motley._runs import _launch
 
 
 class Siblings:

@@ -12,10 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from motley import _core
-
-
-class Abandoned(BaseException):
-    """The task was, before its weights were there. Not an Exception: it is to pass through the script's own handlers."""
+from motley._machines._devices import Abandoned
 
 
 def copy(host: torch.Tensor, device: torch.Tensor, ranges: Iterable[tuple[int, int]]) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy
 
-from motley import _core, _numbers
+from motley import _core, _launch, _numbers
 from motley._errors import Error, in_words
 from motley._machines import _fetch
-from motley._runs import _head, _launch
+from motley._runs import _head
 from motley._runs._epoch import Epoch
 from motley._trials import _compared
 

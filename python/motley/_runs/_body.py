@@ -15,13 +15,13 @@ import torch
 from torch import nn
 from torch.optim import lr_scheduler
 
-from motley import _core, _numbers
+from motley import _core, _numbers, _state
+from motley._computing._work import Work
 from motley._errors import Error
 from motley._models import _binding, _model
 from motley._optimizers import _optimizer, _options
-from motley._runs import _state
-from motley._trials import _traces, _watched
-from motley._trials._work import Work
+from motley._runs import _watched
+from motley._trials import _traces
 
 RATES = "rates.json"  # in the run's directory: [step, learning rates by group], for a run that is resumed
 BY_STATE = ("motley.Run(..., state={...}): the loss gets it as `state`, and the body sets run.state[...]; or ask for `step` or `epoch` by "

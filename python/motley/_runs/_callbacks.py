@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
-from motley import _core
+from motley import _core, _launch
+from motley._computing._work import Work
 from motley._errors import Error
 from motley._models import _binding, _model
 from motley._optimizers import _options
-from motley._runs import _body, _launch, _notebook
+from motley._runs import _body, _notebook
 from motley._runs._epoch import Step
 from motley._trials import _traces
-from motley._trials._work import Work
 
 
 class Callbacks:

@@ -11,11 +11,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from motley import _core
+from motley import _core, _launch
 from motley._errors import Error
 from motley._machines import _system
 from motley._machines._siblings import Siblings
-from motley._runs import _launch, _terminal
+from motley._runs import _terminal
 
 GROWN = "busy"  # the code of an error of a process that another one had better replace
 STDIN = "-"  # a token that cannot be read again; who gives it so starts the process again

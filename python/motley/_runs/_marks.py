@@ -12,11 +12,11 @@ from typing import IO, Any
 
 import torch
 
-from motley import _core
+from motley import _core, _state
 from motley._errors import Error
 from motley._machines import _devices
 from motley._optimizers import _options
-from motley._runs import _best, _body, _packed, _reach, _state
+from motley._runs import _best, _body, _packed, _reach
 from motley._runs._epoch import Epoch
 from motley._samples import _data
 

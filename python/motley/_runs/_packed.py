@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from motley._runs import _state
+from motley import _state
 from motley._runs._epoch import Epoch
 
 try:

@@ -10,16 +10,15 @@ from typing import Any
 
 import torch
 
-from motley import _core, _numbers
-from motley._computing import _computation
+from motley import _core, _launch, _numbers, _state
+from motley._computing import _computation, _work
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _files, _model, _parts
-from motley._optimizers import _optimizer, _optimizer_shown, _rounds, _rules
-from motley._runs import _auto, _best, _body, _callbacks, _described, _head, _launch, _leases, _marks, _sequence, _state
+from motley._optimizers import _optimizer, _optimizer_shown, _rounds
+from motley._runs import _auto, _best, _body, _callbacks, _described, _head, _leases, _marks, _rules, _sequence
 from motley._runs._epoch import Epoch, Step
 from motley._samples import _data
-from motley._trials import _work
 from motley._trials._loss import PRECISIONS
 
 Loss = Callable[..., Any]

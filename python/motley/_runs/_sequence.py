@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core
+from motley import _core, _launch
 from motley._errors import Error
 from motley._machines import _fetch
 from motley._models import _files
 from motley._models._parts import AVERAGE
-from motley._runs import _best, _launch, _marks
+from motley._runs import _best, _marks
 from motley._runs._epoch import Epoch
 
 HISTORY = "history.json"  # in a run's directory, once it is over: its epochs, and whether its best weights are its result

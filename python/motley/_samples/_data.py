@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from motley import _core, _numbers
+from motley import _core, _numbers, _state
 from motley._errors import Error
 from motley._machines import _devices
-from motley._runs import _state
 from motley._samples import _ahead, _contents, _orders, _samplers, _shards, _whole
 
 try:

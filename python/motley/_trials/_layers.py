@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley._runs import _state
+from motley import _state
 from motley._samples import _contents, _data, _shards
 from motley._trials import _compared, _spots, _traces, _values
 from motley._trials._own import is_own_class

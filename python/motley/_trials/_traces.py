@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley._runs import _state
+from motley import _state
 from motley._samples import _data, _shards
 from motley._trials import _gradients, _spots
 from motley._trials._own import CALLED, HOLDERS, is_own, is_own_class, names_of

@@ -7,8 +7,9 @@ import runpy
 import sys
 import time
 
+from motley._computing import _work
 from motley._runs import _arrays
-from motley._trials import _compared, _layers, _work
+from motley._trials import _compared, _layers
 
 
 def telling(words):

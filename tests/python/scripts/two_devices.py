@@ -9,8 +9,8 @@ from torch.utils.data import DataLoader
 
 import cases
 import motley
+from motley import _launch
 from motley._machines import _devices
-from motley._runs import _launch
 
 _, description, memory, threads = _devices.devices()[-1]
 _devices.devices = lambda: [(name, description, memory, threads) for name in ("cuda:7" if "lacks" in sys.argv else "cpu:0", "cpu:1")]

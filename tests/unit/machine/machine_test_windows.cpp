@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "machine/keep_awake.h"
 #include "machine/machine_use.h"
 #include "machine/process_memory.h"
 #include "machine/spare_memory.h"
@@ -51,8 +50,6 @@ TEST(WindowsMachine, IsAskedForItsUse) {
   const auto idle = use->read().input_idle_s;
   if (idle) EXPECT_GE(*idle, 0);
 }
-
-TEST(WindowsMachine, StaysAwakeAndIsLetGo) { const KeepAwake awake(kWorksHere); }
 
 }  // namespace
 }  // namespace motley::machine

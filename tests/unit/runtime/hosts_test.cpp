@@ -200,6 +200,13 @@ TEST(Hosts, DestroyingARunInTheMiddleEndsItsThreads) {
   scene.add_worker("here/cpu");
   first.get_future().get();
   scene.host.reset();
+  const std::size_t told = scene.recorder.steps.size();
+  scene.workers.clear();
+  EXPECT_EQ(scene.recorder.steps.size(), told) << "the run went on";
+  const store::Audit audit = scene.audit();
+  EXPECT_GE(audit.samples, told * kBatch) << "a step was told of and not written down";
+  EXPECT_EQ(audit.missing, 0U);
+  EXPECT_EQ(audit.duplicate, 0U);
 }
 
 }  // namespace

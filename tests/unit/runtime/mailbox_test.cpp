@@ -4,11 +4,13 @@
 
 #include <future>
 #include <memory>
+#include <set>
 
 namespace motley::runtime {
 namespace {
 
 constexpr Duration kNever = std::chrono::hours(1);
+constexpr Duration kTickMax = std::chrono::minutes(1);  // then a test fails that would wait for good
 
 TEST(Mailbox, RunsWhatIsPostedInOrderOnOneThreadOfItsOwn) {
   std::vector<int> order;
@@ -56,15 +58,20 @@ TEST(Mailbox, WorkMayPostMoreWork) {
 
 TEST(Mailbox, TicksWithoutAnyPost) {
   std::promise<void> ticked_thrice;
+  std::set<std::thread::id> threads;
   int ticks = 0;
   Mailbox mailbox;
   mailbox.start(
       "test",
       [&] {
+        threads.insert(std::this_thread::get_id());
         if (++ticks == 3) ticked_thrice.set_value();
       },
       std::chrono::milliseconds(1));
-  ticked_thrice.get_future().get();
+  EXPECT_EQ(ticked_thrice.get_future().wait_for(kTickMax), std::future_status::ready);
+  mailbox.stop();
+  EXPECT_EQ(threads.size(), 1U);
+  EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
 }
 
 TEST(Mailbox, TicksWhileItIsBusy) {
@@ -81,7 +88,8 @@ TEST(Mailbox, TicksWhileItIsBusy) {
       },
       std::chrono::milliseconds(1));
   mailbox.post(again);
-  ticked.get_future().get();
+  EXPECT_EQ(ticked.get_future().wait_for(kTickMax), std::future_status::ready);
+  done = true;
   mailbox.stop();
 }
 

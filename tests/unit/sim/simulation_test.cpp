@@ -348,6 +348,20 @@ INSTANTIATE_TEST_SUITE_P(All, Checked,
                                          Damage{Sabotage::hold_up, "the run stands at version"},
                                          Damage{Sabotage::slow_step, "s with nothing broken"}));
 
+// So small beside the rest that the weights as a whole, and with coarse codecs the losses, do not show it.
+TEST(Simulation, AnotherSignInASmallTensorIsFoundWithEachCodec) {
+  for (const std::optional<wire::CodecId> codec : {std::optional(fp32), std::optional(bf16), std::optional(int8),
+                                                   std::optional(int4), std::optional<wire::CodecId>()}) {
+    Scenario scenario = three_workers();
+    scenario.codecs = {codec, codec};
+    EXPECT_EQ(text_of(good(scenario)), "") << to_word(codec);
+    SimulationOptions options;
+    options.sabotage = Sabotage::negate_bias;
+    EXPECT_THAT(text_of(simulate(scenario, options)), testing::HasSubstr("from its beginning bias went"))
+        << to_word(codec);
+  }
+}
+
 class CheckedRounds : public testing::TestWithParam<Damage> {};
 
 TEST_P(CheckedRounds, DamageIsFound) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -13,6 +14,8 @@
 
 namespace motley::runtime {
 namespace {
+
+constexpr auto kHelpMax = std::chrono::minutes(1);  // then a test fails that would wait for good
 
 TEST(ThreadTeam, EveryPieceIsDoneOnce) {
   ThreadTeam team(3);
@@ -30,7 +33,7 @@ TEST(ThreadTeam, OthersTakeAPart) {
   const std::thread::id caller = std::this_thread::get_id();
   team.each(2, [&](std::size_t) {  // the caller's piece ends when the helper has one
     if (std::this_thread::get_id() != caller) return std::call_once(once, [&] { helped.set_value(); });
-    helped.get_future().wait();
+    EXPECT_EQ(helped.get_future().wait_for(kHelpMax), std::future_status::ready) << "nobody helps";
   });
 }
 

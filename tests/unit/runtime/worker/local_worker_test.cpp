@@ -22,8 +22,12 @@ TEST(LocalWorker, WhatIsOrderedAfterItsEndIsDropped) {
     WorkerHost host(with_share(1), {});
     orders = host.local_worker();
   }
-  EXPECT_TRUE(orders->lend({.batches = BatchPlan(1, 1), .server = nullptr}, {}));
+  const auto held = std::make_shared<int>(0);
+  EXPECT_TRUE(orders->lend(
+      {.batches = BatchPlan(1, 1), .server = nullptr},
+      {.step = [held](auto, const auto&) { ADD_FAILURE() << "a step after the end"; }, .ended = [held](auto) {}}));
   orders->cut(1);
+  EXPECT_EQ(held.use_count(), 1) << "the order waits for somebody";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <vector>
 
@@ -10,9 +11,15 @@ namespace motley::runtime {
 namespace {
 
 struct Laptop final : machine::MachineUse {
-  explicit Laptop(std::atomic<bool>& source) : unplugged(source) {}
-  machine::UseReading read() override { return {.on_battery = unplugged.load()}; }
+  explicit Laptop(
+      std::atomic<bool>& source, std::function<void()> is_read = [] {})
+      : unplugged(source), on_read(std::move(is_read)) {}
+  machine::UseReading read() override {
+    on_read();
+    return {.on_battery = unplugged.load()};
+  }
   std::atomic<bool>& unplugged;
+  std::function<void()> on_read;
 };
 
 TEST(UseWatch, TellsAPauseBeforeAnythingStartsAndChangesAfterwards) {
@@ -30,9 +37,19 @@ TEST(UseWatch, TellsAPauseBeforeAnythingStartsAndChangesAfterwards) {
 }
 
 TEST(UseWatch, SaysNothingWhileNothingChanges) {
-  std::atomic<bool> unplugged = false;
-  const UseWatch watch({.battery_pauses = true}, std::make_unique<Laptop>(unplugged),
-                       [](PauseReason) { ADD_FAILURE(); });
+  std::atomic<bool> unplugged = true;
+  int reads = 0;
+  std::promise<void> again;
+  std::vector<PauseReason> told;
+  {
+    const auto read = [&] {
+      if (++reads == 2) again.set_value();
+    };
+    const UseWatch watch({.battery_pauses = true}, std::make_unique<Laptop>(unplugged, read),
+                         [&](PauseReason reason) { told.push_back(reason); });
+    again.get_future().get();
+  }  // the second look has ended, too
+  EXPECT_EQ(told, std::vector{PauseReason::on_battery});
 }
 
 }  // namespace

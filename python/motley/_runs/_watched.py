@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from motley._computing import _compiled
+from motley._computing._work import TRIED, Work
 from motley._models import _binding
 from motley._samples import _data, _shards
 from motley._trials import _traces
 from motley._trials._loss import PRECISIONS, measure_loss, score_of
 from motley._trials._trial import Trial
-from motley._trials._work import TRIED, Work
 
 CLOSE = {"cpu": 1e-5}  # of the largest number: threads and vectors do not change between two looks
 ROUGHLY = 1e-3  # elsewhere: kernels may add in any order

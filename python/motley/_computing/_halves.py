@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from motley import _core
+from motley._computing._work import Work
 from motley._errors import Error
 from motley._machines import _devices
 from motley._samples import _data
 from motley._samples._batches import rows_of
 from motley._trials._loss import measure_loss
-from motley._trials._work import Work
 
 FIRST, EVERY = 20, 2000  # micro-batches until one is looked at
 DRAWN = 3  # micro-batches in a row: one may be somebody else's, on another thread

@@ -17,11 +17,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from motley import _core
-from motley._computing import _computation
+from motley._computing import _computation, _work
 from motley._machines import _cache, _devices
 from motley._models import _model, _parts, _torchscript
 from motley._samples import _data
-from motley._trials import _work
 from motley._trials._trial import Found
 
 VOCABULARY = 256

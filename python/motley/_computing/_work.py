@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 
-from motley import _core
+from motley import _core, _launch, _state
 from motley._computing import _compiled
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _model
 from motley._models._parts import Parts, check_memory, check_optimizer
 from motley._optimizers._optimizer import ReadOptimizer
-from motley._runs import _launch, _state
 from motley._samples import _data
 from motley._trials import _inspect, _layers, _traces
 from motley._trials._loss import GROUP, SUMS, any_size, measure_loss, score_of

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from motley import _core
+from motley._computing._work import Work
 from motley._errors import Error
 from motley._models import _files
 from motley._optimizers import _begun, _optimizer, _outside
 from motley._runs import _body, _export
 from motley._samples import _data
-from motley._trials._work import Work
 
 
 class Rules:
