@@ -44,6 +44,10 @@ class Orders:
         """Of an epoch, where the sampler makes the batches."""
         return len(self.sizes[0]) if self.sizes else None
 
+    def first(self) -> list[int]:
+        """Samples of the first epoch that is still known, each once."""
+        return sorted(set(self._made[min(self._made)])) if self._made else []
+
     def changes(self) -> list[tuple[int, int]]:
         """(step, samples of it and of those behind it), where that is another batch than of the step before, in the epochs that were listed
         since this was asked. The last step of an epoch has what is left in any case."""
