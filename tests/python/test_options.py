@@ -158,6 +158,13 @@ def test_sparse_gradients_are_named():
     assert "sparse=False" in raised.value.hint
 
 
+def test_several_optimizers_are_one_with_groups():
+    model, optimizer, train = parts()
+    with pytest.raises(motley.Error, match="found tuple") as raised:
+        run_of(model, (optimizer, optimizer), train)
+    assert "a group for each" in raised.value.hint
+
+
 class Around(torch.optim.Optimizer):
     """Wraps another, as published ones do, without a word to Optimizer.__init__."""
 
