@@ -165,6 +165,12 @@ def test_several_optimizers_are_one_with_groups():
     assert "a group for each" in raised.value.hint
 
 
+def test_who_freezes_outside_of_a_body_is_told_so():
+    with pytest.raises(motley.Error, match="^freeze: the run is not in the body") as raised:
+        run_of(*parts()).freeze(0)
+    assert "run.freeze(" in raised.value.hint
+
+
 class Around(torch.optim.Optimizer):
     """Wraps another, as published ones do, without a word to Optimizer.__init__."""
 
