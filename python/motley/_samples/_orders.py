@@ -106,8 +106,6 @@ class Orders:
                             "draws from a generator that nobody seeds, or the body of the epochs changes it",
                             "torch.Generator().manual_seed(0) as its generator; what the body changes cannot be resumed", "mismatch")
         self._unwritten.clear()
-        for epoch in [epoch for epoch in self._made if epoch < self._next - 1]:
-            del self._made[epoch]
 
     def list_again(self, directory: str) -> None:
         """What was listed before the run was interrupted."""
