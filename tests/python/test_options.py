@@ -158,6 +158,37 @@ def test_sparse_gradients_are_named():
     assert "sparse=False" in raised.value.hint
 
 
+def test_several_optimizers_are_one_with_groups():
+    model, optimizer, train = parts()
+    with pytest.raises(motley.Error, match="found tuple") as raised:
+        run_of(model, (optimizer, optimizer), train)
+    assert "a group for each" in raised.value.hint
+
+
+def test_who_freezes_outside_of_a_body_is_told_so():
+    with pytest.raises(motley.Error, match="^freeze: the run is not in the body") as raised:
+        run_of(*parts()).freeze(0)
+    assert "run.freeze(" in raised.value.hint
+
+
+class Around(torch.optim.Optimizer):
+    """Wraps another, as published ones do, without a word to Optimizer.__init__."""
+
+    def __init__(self, inner):
+        self.inner, self.param_groups, self.state, self.defaults = inner, inner.param_groups, inner.state, inner.defaults
+
+    def zero_grad(self, set_to_none=True):
+        self.inner.zero_grad(set_to_none)
+
+    def step(self, closure=None):
+        torch.nn.utils.clip_grad_value_([p for group in self.param_groups for p in group["params"]], 0.01)
+        self.inner.step()
+
+
+def test_a_wrapper_of_an_optimizer_makes_its_steps():
+    test_options_are_numbers_of_any_type(lambda p: Around(SGD(p, lr=0.1, momentum=0.9)))
+
+
 class Packed(torch.Tensor):
     """A tensor that says float32 and is not, as that of a quantised state."""
 

@@ -129,6 +129,7 @@ def test_an_order_that_is_another_than_before_is_named(tmp_path):
     again = made([[1, 2]], [[2, 1]], [[3, 4]], [[5, 6]])
     again.resume_orders(tmp_path)
     again.write_orders(tmp_path)
+    assert listed(again, 1, 3) == [[2, 1], [3, 4]]  # from an older checkpoint than the orders that were written
     assert listed(again, 3, 4) == [[5, 6]]
     other = made([[1, 2]], [[9, 8]], [[3, 4]])
     other.resume_orders(tmp_path)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.distributions import Beta, Binomial, Cauchy, Dirichlet, Gamma, Poisson
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
 
 import cases
 import motley
@@ -219,6 +219,50 @@ def test_texts_of_full_length_hide_nothing():
 
     with pytest.raises(motley.Error, match="not a mean over the samples"):
         inspected(loss, 1, data=TensorDataset(tokens))
+
+
+def test_one_sample_unlike_all_others_hides_nothing():
+    """A loss leaves it out, or weighs it otherwise, and a few samples from anywhere lack it."""
+    size = 2000
+    x, y = cases.classes(size, 2).tensors
+    ignored, seldom, masked, wanted = y.clone(), y % 3, (y % 3)[:, None].repeat(1, 4), torch.randn(size, 4)
+    ignored[1217], seldom[1217], masked[1217, 2], wanted[1217, 2] = -100, 4, 255, torch.nan
+
+    def of_masks(model, batch):
+        return functional.cross_entropy(model(batch[0])[:, :, None].expand(-1, -1, 4), batch[1], ignore_index=255)
+
+    def of_known(model, batch):
+        known = ~batch[1].isnan()
+        return (model(batch[0])[:, :4][known] - batch[1][known]).square().mean()
+
+    class Listed(Dataset):
+        def __init__(self):
+            self.targets = ignored.tolist()
+
+        def __len__(self):
+            return size
+
+        def __getitem__(self, number):
+            return x[number], self.targets[number]
+
+    def class_weighted(model, batch):
+        return functional.cross_entropy(model(batch[0]), batch[1], torch.tensor([1.0, 1.0, 1.0, 1.0, 9.0]))
+
+    def tried(loss, data, sampler=None):
+        model = model_of(1)
+        recipe = _data.Recipe(DataLoader(data, BATCH, sampler=sampler), "train_loader")
+        _inspect.inspect(lambda batch: loss(model, batch), model, recipe, "fp32", True, {"loss": loss})
+
+    whole = TensorDataset(x, ignored)
+    for loss, data in ((cases.cross_entropy, whole), (cases.cross_entropy, Listed()), (class_weighted, TensorDataset(x, seldom)),
+                       (of_masks, TensorDataset(x, masked)), (of_known, TensorDataset(x, wanted))):
+        with pytest.raises(motley.Error, match="not a mean over the samples"):
+            tried(loss, data)
+    tried(lambda model, batch: (cases.cross_entropy(model, batch), (batch[1] >= 0).sum()), whole)
+    others = [number for number in range(size) if number != 1217]
+    tried(cases.cross_entropy, Subset(whole, others))
+    tried(cases.cross_entropy, whole, SubsetRandomSampler(others))
+    tried(cases.cross_entropy, whole, WeightedRandomSampler((ignored >= 0).double(), size))
 
 
 def test_samples_that_collate_drops_are_named():

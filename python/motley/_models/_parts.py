@@ -217,8 +217,8 @@ def check_optimizer(parts: Parts, optimizer: torch.optim.Optimizer) -> None:
         raise Error(f"the optimizer has {len(others)} parameter{'s' if len(others) > 1 else ''} that the model does not have "
                     f"({shapes}{' …' if len(others) > 3 else ''})",
                     "motley.Run((model, criterion), ...): the loss gets the same tuple as its model; or a loss that is an nn.Module")
-    if (optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks or _global_optimizer_pre_hooks
-            or _global_optimizer_post_hooks):
+    own = [getattr(optimizer, f"_optimizer_step_{when}_hooks", None) for when in ("pre", "post")]  # a wrapper may have none
+    if any(own) or _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
         raise Error("the optimizer has hooks on its steps, which the coordinator makes, without calling them",
                     "do the same after each step, by motley.Run(..., on_step=lambda model, step: ...), or before it, in the loss")
     if _is_replaced(optimizer):

@@ -32,8 +32,9 @@ class ReadOptimizer:
 
     def __init__(self, optimizer: Any):
         if not isinstance(optimizer, torch.optim.Optimizer):
+            several = 'one with a group for each: torch.optim.Adam([{"params": a.parameters()}, {"params": b.parameters(), "lr": 1e-4}])'
             raise Error(f"optimizer: expected one of torch.optim, found {type(optimizer).__name__}",
-                        "torch.optim.AdamW(model.parameters())")
+                        several if isinstance(optimizer, (list, tuple, dict)) else "torch.optim.AdamW(model.parameters())")
         self.optimizer = optimizer
         self.kind, self.why_outside = _kind(optimizer)
         if type(optimizer) in KINDS:

@@ -123,9 +123,7 @@ class Run:
         if self._parts.loss is None:
             raise Error("epochs: the run has no loss", "motley.Run(model, loss, ...), or run.leases()")
         launch = self._begin()
-        if launch.role == "join":
-            return self._serve(launch, steps)
-        return self._epochs(launch, length, steps)
+        return self._serve(launch, steps) if launch.role == "join" else self._epochs(launch, length, steps)
 
     def _begin(self) -> _core.Launch:
         if self._begun:
@@ -142,14 +140,17 @@ class Run:
 
     def set_lr(self, lr: float, group: int | None = None) -> None:
         """In the body of an epoch: the learning rate from the next step on, of one group of the optimizer or of all."""
-        if self._body is None:
-            raise Error("set_lr: the run is not in the body of an epoch", "for epoch in run.epochs(10): run.set_lr(...)")
-        _rounds.check({"set_lr()": self._rounds})
-        self._body.set_lr(lr, group)
+        self._set_lr(lr, group, "set_lr")
 
     def freeze(self, group: int) -> None:
-        """In the body of an epoch: the parameters of this group of the optimizer stay as they are from the next step on."""
-        self.set_lr(0.0, group)
+        """In the body of an epoch: set_lr(0, group), by which its parameters stay as they are and its momentum goes on."""
+        self._set_lr(0.0, group, "freeze")
+
+    def _set_lr(self, lr: float, group: int | None, name: str) -> None:
+        if self._body is None:
+            raise Error(f"{name}: the run is not in the body of an epoch", f"for epoch in run.epochs(10): run.{name}(...)")
+        _rounds.check({f"{name}()": self._rounds})
+        self._body.set_lr(lr, group)
 
     @property
     def directory(self) -> str | None:

@@ -17,7 +17,7 @@ from torch.utils import data
 from motley import _core, _numbers, _state
 from motley._errors import Error
 from motley._machines import _devices
-from motley._samples import _ahead, _contents, _orders, _samplers, _shards, _whole
+from motley._samples import _ahead, _contents, _orders, _samplers, _shards, _unlike, _whole
 
 try:
     import numpy
@@ -216,6 +216,11 @@ class Recipe:
         if isinstance(self.dataset, _shards.Shards):
             return self.dataset.first(count)
         return _core.sample_order(CONTENTS_KEY, 0, self.samples, 0, min(count, self.samples))
+
+    def unlike(self, seen: list[int]) -> list[int]:
+        """Positions of samples that have what those at `seen` lack, as far as the data set holds arrays."""
+        among = None if self.orders is None else self.orders.first()
+        return _unlike.unlike(_whole.arrays_of(self.dataset), among, seen)
 
     def _look_at_source(self, shards: _shards.Shards) -> None:
         with GENERATORS, RandomWatch() as watch:

@@ -44,6 +44,10 @@ class Orders:
         """Of an epoch, where the sampler makes the batches."""
         return len(self.sizes[0]) if self.sizes else None
 
+    def first(self) -> list[int]:
+        """Samples of the first epoch that is still known, each once."""
+        return sorted(set(self._made[min(self._made)])) if self._made else []
+
     def changes(self) -> list[tuple[int, int]]:
         """(step, samples of it and of those behind it), where that is another batch than of the step before, in the epochs that were listed
         since this was asked. The last step of an epoch has what is left in any case."""
@@ -102,8 +106,6 @@ class Orders:
                             "draws from a generator that nobody seeds, or the body of the epochs changes it",
                             "torch.Generator().manual_seed(0) as its generator; what the body changes cannot be resumed", "mismatch")
         self._unwritten.clear()
-        for epoch in [epoch for epoch in self._made if epoch < self._next - 1]:
-            del self._made[epoch]
 
     def list_again(self, directory: str) -> None:
         """What was listed before the run was interrupted."""
