@@ -14,6 +14,7 @@
 #include "compute/task_range.h"
 #include "data/order.h"
 #include "engine/local/local_steps.h"
+#include "engine/local/soloist.h"
 #include "engine/worker/worker.h"
 #include "sim/process.h"
 #include "sim/scenario.h"

@@ -1,11 +1,10 @@
 #include "engine/local/local_steps.h"
 
 #include <algorithm>
-#include <cmath>
+#include <memory>
 #include <utility>
 
 #include "base/assert.h"
-#include "codec/codec.h"
 
 namespace motley::engine {
 
@@ -19,7 +18,7 @@ Status LocalSteps::begin_anew(const std::vector<SharedBytes>& base) {
   Result<ps::Server> made = ps::Server::make(layout_, std::move(optimizer), rules_.schedule, rules_.clip_norm,
                                              {.version = 0, .weights = base, .optimizer = {}});
   if (!made) return made.error();
-  server_.emplace(std::move(*made));
+  server_ = std::make_shared<ps::Server>(std::move(*made));
   return {};
 }
 
@@ -39,7 +38,7 @@ Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, R
   if (Status done = server_->rebase(first, base, anew); !done) return done;
   base_ = std::move(base);
   from_.clear();
-  begin(order, there);
+  begin_round(order, there);
   return {};
 }
 
@@ -49,28 +48,20 @@ Result<bool> LocalSteps::open_ahead(const TaskOrder& order, Residence* there) {
   from_ = weights();
   if (Status done = server_->rebase(first_step(order), from_, false); !done) return done.error();
   base_.clear();
-  begin(order, there);
+  begin_round(order, there);
   ahead_ = order.ahead;
   return true;
 }
 
-void LocalSteps::begin(const TaskOrder& order, Residence* there) {
-  settle(there);
+void LocalSteps::begin_round(const TaskOrder& order, Residence* there) {
+  begin_steps();
+  settled_ = settle(there);
   closed_.reset();
   version_ = order.version;
   steps_ = order.local_steps;
   count_ = order.count;
   made_ = done_ = ahead_ = made_ahead_ = 0;
   weight_ = loss_sum_ = 0;
-  begun_ = false;
-  sums_.assign(layout_.chunks().size(), Sum::awaited);
-  held_.assign(layout_.chunks().size(), {});
-}
-
-void LocalSteps::settle(Residence* there) {
-  const bool can_settle = there != nullptr && !server_->outside();
-  there_ = can_settle && server_->settle(*there).ok() ? there : nullptr;
-  settled_ = there_ != nullptr;
 }
 
 std::vector<SharedBytes> LocalSteps::weights() const {
@@ -82,7 +73,7 @@ std::vector<SharedBytes> LocalSteps::weights() const {
 Status LocalSteps::rebase(std::vector<SharedBytes> base) {
   MOTLEY_ASSERT(waits() && !begun_ && base.size() == from_.size());
   Residence* there = there_;
-  if (Status here = bring(); !here) return here;
+  if (Status here = come_back(); !here) return here;
   if (there != nullptr) there->leave();
   std::vector<SharedBytes> moved;
   for (ChunkId chunk = 0; chunk < base.size(); ++chunk) {
@@ -94,7 +85,7 @@ Status LocalSteps::rebase(std::vector<SharedBytes> base) {
     moved.push_back(SharedBytes::copy_of(std::as_bytes(std::span(sum))));
   }
   if (Status done = server_->rebase(server_->version(), std::move(moved), false); !done) return done;
-  settle(there);
+  settled_ = settle(there);
   made_ahead_ = made_;
   base_ = std::move(base);
   from_.clear();
@@ -114,74 +105,30 @@ std::uint64_t LocalSteps::next_step() const noexcept {
   return step;
 }
 
-LocalSteps::Part LocalSteps::part() const { return {done_, cut(next_step() + 1) - done_}; }
-
-std::span<const float> LocalSteps::get(ChunkId chunk) {
-  held_.at(chunk) = server_->weights(chunk);
-  return held_[chunk].floats();
-}
-
-// What went out before a computation ran out of memory stands.
-void LocalSteps::begin(std::uint64_t, double weight, double loss_sum) noexcept {
-  if (std::exchange(begun_, true)) return;
-  step_weight_ = weight;
-  step_loss_ = loss_sum;
-}
-
-void LocalSteps::ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept {
-  MOTLEY_ASSERT(begun_ && chunk < sums_.size());
-  if (sums_[chunk] != Sum::awaited) return;
-  if (!codec::Encoded(gradient_sum).finite()) {
-    sums_[chunk] = Sum::not_finite;
-    return;
-  }
-  sums_[chunk] = Sum::taken;
-  server_->reduce(chunk, {&gradient_sum, 1}, step_weight_ > 0 ? step_weight_ : 1, part().count);
-}
+LocalSteps::Part LocalSteps::part() const noexcept { return {done_, cut(next_step() + 1) - done_}; }
 
 Status LocalSteps::took(const Outcome& outcome) {
-  const Part now = part();
-  const auto any = [&](Sum state) { return !resident() && std::ranges::find(sums_, state) != sums_.end(); };
-  const bool finite = std::isfinite(step_weight_) && step_weight_ >= 0 && std::isfinite(step_loss_);
-  if (!finite || any(Sum::not_finite)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
-  if (outcome.count != now.count || !begun_ || any(Sum::awaited))
-    return Error{ErrorCode::internal, "the computation ended with a part of its gradient missing", ""};
-  if (Status updated = update(step_weight_ > 0 ? step_weight_ : 1, now.count); !updated) return updated;
+  const std::uint64_t count = samples();
+  if (Status came = whole(outcome); !came) return came;
+  if (Status updated = update(); !updated) return updated;
   weight_ += step_weight_;
   loss_sum_ += step_loss_;
-  done_ += now.count;
+  done_ += count;
   while (made_ < steps_ && cut(made_ + 1) <= done_) ++made_;
-  begun_ = false;
-  std::ranges::fill(sums_, Sum::awaited);
-  return {};
-}
-
-Status LocalSteps::update(double weight, std::uint64_t samples) {
-  if (resident()) {
-    const Result<StepNumbers> found = server_->step_at(*there_, weight, samples);
-    if (!found) return found.error();
-    step_loss_ = found->loss_sum;
-    return {};
-  }
-  if (server_->clips()) server_->clip();
-  if (server_->outside()) {
-    if (Status stepped = server_->step_outside(); !stepped) return stepped;
-  }
-  for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) server_->apply(chunk);
-  server_->finish_step();
   return {};
 }
 
 Status LocalSteps::close() {
   MOTLEY_ASSERT(!more() && !waits());
-  if (Status here = bring(); !here) return here;
+  if (Status here = come_back(); !here) return here;
   closed_ = version_;
   return {};
 }
 
-Status LocalSteps::bring() {
+Status LocalSteps::come_back() {
   if (!resident()) return {};
-  Result<ps::Snapshot> found = server_->bring(*std::exchange(there_, nullptr));
+  const Result<ps::Snapshot> found = bring();
+  there_ = nullptr;
   if (!found) return found.error();
   server_->adopt(*found);
   return {};

@@ -1,8 +1,7 @@
 #pragma once
 // The steps that a worker makes by itself in a round: from the weights of the round, with an optimizer of its own whose
 // state stays here from round to round. What comes of them is how far the weights went, times the weight of the
-// samples: a sum as that of gradients is, so that it is encoded, sent and summed like one. One thread at a time, apart
-// from what Sink allows.
+// samples: a sum as that of gradients is, so that it is encoded, sent and summed like one.
 
 #include <cstdint>
 #include <functional>
@@ -12,11 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "compute/task_io.h"
+#include "engine/local/local_trainer.h"
 #include "engine/task_order.h"
 #include "motley/layout.h"
-#include "motley/residence.h"
-#include "ps/server.h"
 
 namespace motley::engine {
 
@@ -32,7 +29,7 @@ struct LocalRules {
   std::uint64_t grain = 1;    // steps have whole groups of so many, apart from the last
 };
 
-class LocalSteps final : public Weights, public Sink {
+class LocalSteps final : public LocalTrainer {
  public:
   LocalSteps(Layout layout, LocalRules rules) : layout_(std::move(layout)), rules_(std::move(rules)) {}
 
@@ -49,7 +46,6 @@ class LocalSteps final : public Weights, public Sink {
   Status rebase(std::vector<SharedBytes> base);
   /// Steps that were made before that.
   [[nodiscard]] std::uint64_t ahead() const noexcept { return made_ahead_; }
-  [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// The newest round was made there: its memory is to be given back, once.
   bool take_settled() noexcept { return std::exchange(settled_, false); }
   /// The next step of the round; steps that have no sample are left out.
@@ -57,11 +53,8 @@ class LocalSteps final : public Weights, public Sink {
   struct Part {
     std::uint64_t first = 0, count = 0;  // of the lease's positions
   };
-  [[nodiscard]] Part part() const;
-  /// Its number, over the whole run.
-  [[nodiscard]] std::uint64_t version() const { return server_->version(); }
-  /// It was computed. Errors: diverged (not finite), internal (not all of its gradient came, or the device failed).
-  /// After an error only drop() is of use.
+  [[nodiscard]] Part part() const noexcept;
+  /// It was computed, and is made. Errors: see whole() and update(). After an error only drop() is of use.
   Status took(const Outcome& outcome);
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
   /// All steps are made. Errors: of the device.
@@ -73,29 +66,21 @@ class LocalSteps final : public Weights, public Sink {
   /// What a chunk of the contribution is. REQUIRES close().
   void change(ChunkId chunk, std::span<float> out) const;
 
-  std::span<const float> get(ChunkId chunk) override;
-  void progress(std::uint64_t) noexcept override {}
-  void begin(std::uint64_t count, double weight, double loss_sum) noexcept override;
-  void ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept override;
-
  private:
   /// An optimizer that remembers nothing. Errors: input.
   Status begin_anew(const std::vector<SharedBytes>& base);
   [[nodiscard]] std::uint64_t first_step(const TaskOrder& order) const noexcept;
-  void begin(const TaskOrder& order, Residence* there);
-  void settle(Residence* there);
+  void begin_round(const TaskOrder& order, Residence* there);
   /// What the device has comes here.
-  Status bring();
+  Status come_back();
   [[nodiscard]] std::vector<SharedBytes> weights() const;
-  Status update(double weight, std::uint64_t samples);
+  [[nodiscard]] std::uint64_t samples() const noexcept override { return part().count; }
   [[nodiscard]] std::uint64_t cut(std::uint64_t step) const noexcept;
   /// The first that has samples, of those to come.
   [[nodiscard]] std::uint64_t next_step() const noexcept;
 
   Layout layout_;
   LocalRules rules_;
-  std::optional<ps::Server> server_;  // from the first round on
-  Residence* there_ = nullptr;
   bool settled_ = false;
   std::vector<SharedBytes> base_;
   std::vector<SharedBytes> from_;        // what it began with ahead
@@ -105,12 +90,6 @@ class LocalSteps final : public Weights, public Sink {
   std::uint64_t steps_ = 0, count_ = 0, made_ = 0, done_ = 0;
   std::uint64_t began_at_ = 0;  // version at which the optimizer remembered nothing
   double weight_ = 0, loss_sum_ = 0;
-  // Of the step. Chunks may come from several threads.
-  enum class Sum : std::uint8_t { awaited, taken, not_finite };
-  std::vector<Sum> sums_;
-  double step_weight_ = 0, step_loss_ = 0;
-  bool begun_ = false;
-  std::vector<SharedBytes> held_;  // weights whose spans were given out
 };
 
 }  // namespace motley::engine

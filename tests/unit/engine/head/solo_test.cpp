@@ -1,7 +1,7 @@
 // Steps that a worker of the head makes by itself, as they come back.
 
 #include "../../ps/server_residence.h"
-#include "engine/local/stretch.h"
+#include "engine/local/soloist.h"
 #include "fixture.h"
 
 namespace motley::engine {
@@ -23,7 +23,7 @@ class CoordinatorSoloTest : public CoordinatorTest {
     ASSERT_TRUE(output.lent);
     there.emplace(test_server(layout));
     soloist.emplace(*output.lent);
-    ASSERT_TRUE(soloist->settle(*there));
+    ASSERT_TRUE(soloist->settle(&*there));
   }
   /// Makes so many steps; with the last come the weights if `brought`.
   void step(int count, bool brought) {

@@ -1,4 +1,4 @@
-#include "engine/local/stretch.h"
+#include "engine/local/soloist.h"
 
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
   ps::Server server = test_server(layout, kClip);
   ps::ServerResidence there(server.fork());
   Soloist here(order_of(server)), resident(order_of(server));
-  ASSERT_TRUE(resident.settle(there));
+  ASSERT_TRUE(resident.settle(&there));
   EXPECT_TRUE(resident.resident());
   ps::Snapshot expected;
   for (int i = 0; i < 3; ++i) {
@@ -136,7 +136,7 @@ TEST(Soloist, ADeviceWithoutRoomStaysHere) {
   ps::ServerResidence there(server.fork());
   there.full = true;
   Soloist soloist(order_of(server));
-  EXPECT_FALSE(soloist.settle(there));
+  EXPECT_FALSE(soloist.settle(&there));
   compute_step(soloist, layout);
   EXPECT_FALSE(soloist.finish(0.5, Time(200)).value().after.weights.empty());
 }
@@ -146,7 +146,7 @@ TEST(Soloist, ADivergedStepOnADeviceLeavesThoseBeforeIt) {
   ps::Server server = test_server(layout, kClip);
   ps::ServerResidence there(server.fork());
   Soloist soloist(order_of(server));
-  ASSERT_TRUE(soloist.settle(there));
+  ASSERT_TRUE(soloist.settle(&there));
   compute_there(soloist, there, layout);
   ASSERT_TRUE(soloist.finish(0.5, Time(200)).ok());
   compute_there(soloist, there, layout);
