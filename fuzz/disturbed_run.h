@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "engine/coordinator.h"
-#include "engine/worker.h"
+#include "engine/head/coordinator.h"
+#include "engine/worker/worker.h"
 #include "frame_changes.h"
 
 namespace motley::fuzz {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/coordinator.h"
-#include "engine/worker.h"
+#include "engine/head/coordinator.h"
+#include "engine/worker/worker.h"
 #include "sim/reference.h"
 #include "sim/round_replay.h"
 #include "sim/scenario.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "sim/worker_node.h"
 #include "sim/world.h"
 

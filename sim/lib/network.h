@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "engine/coordinator.h"
+#include "engine/link.h"
+#include "fleet/member.h"
 #include "sim/event_queue.h"
 #include "sim/trace.h"
 #include "wire/frame.h"
@@ -39,7 +40,7 @@ struct NetworkOptions {
 
 class Network {
  public:
-  using SessionId = engine::SessionId;
+  using SessionId = fleet::SessionId;
   /// How an end hears. Called at the virtual time of arrival.
   struct End {
     std::function<void(wire::Frame, engine::Lane)> frame;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "sim/computer.h"
 #include "sim/scenario.h"
 #include "wire/messages.h"

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "engine/worker.h"
+#include "engine/head/coordinator.h"
+#include "engine/worker/worker.h"
 
 namespace motley::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/worker.h"
+#include "engine/worker/worker.h"
 #include "sim/world.h"
 
 namespace motley::sim {

@@ -59,22 +59,15 @@ Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink&
       if (Status rebased = local_->rebase(std::move(base)); !rebased) return rebased;
     }
     const engine::LocalSteps::Part part = local_->part();
-    const Task task{PassKind::train,
-                    local_->version(),
-                    std::span(indices).subspan(part.first, part.count),
-                    order.first,
-                    micro_batch_,
-                    prepared_.seed,
-                    false,
-                    order.epoch,
-                    order.pass_first + part.first,  // as in a pass of its own, which the next one follows
-                    local_->resident(),
-                    order.state,
-                    false,
-                    odd_};
+    const Task task{
+        .indices = std::span(indices).subspan(part.first, part.count),
+        .first = order.first,
+        .epoch = order.epoch,
+        .order_first = order.pass_first + part.first,  // as in a pass of its own, which the next one follows
+        .state = order.state};
     const Time began = now();
     loop_->forget_weights();  // steps of workers share their numbers with versions and with each other
-    const Result<Outcome> outcome = compute(task, *local_, *local_, WholeStep(stop, part.first, part.count), [] {});
+    const Result<Outcome> outcome = compute(task, *local_, WholeStep(stop, part.first, part.count));
     if (!outcome) return outcome.error();
     if (outcome->count < part.count) return {};
     if (Status took = local_->took(*outcome); !took) return took;

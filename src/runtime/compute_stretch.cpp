@@ -100,7 +100,7 @@ void ComputeThread::run_stretch(Stretch stretch) {
     if (out_ && events_.out) events_.out(*out_);
     return;
   }
-  if (Residence* there = prepared_.model->residence()) soloist.settle(*there);
+  soloist.settle(prepared_.model->residence());
   std::vector<std::uint64_t> indices;
   const auto hand_out = [&](engine::StretchStep step) {
     {
@@ -158,8 +158,8 @@ void ComputeThread::run_stretch(Stretch stretch) {
   if (out_ && events_.out) events_.out(*out_);
 }
 
-std::optional<Error> ComputeThread::bring(const engine::Soloist& soloist, ps::Snapshot& after) {
-  Result<ps::Snapshot> found = soloist.bring();
+std::optional<Error> ComputeThread::bring(const engine::LocalTrainer& trainer, ps::Snapshot& after) {
+  Result<ps::Snapshot> found = trainer.bring();
   if (!found) return found.error();
   after = std::move(*found);
   return std::nullopt;
@@ -171,10 +171,8 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples, prepared_.shuffle)
       .fill(pass.order_first, indices);
   const Time started = now();
-  const Task task{
-      PassKind::train,  soloist.version(),  indices,         0,     micro_batch_, prepared_.seed, false, pass.epoch,
-      pass.order_first, soloist.resident(), soloist.state(), false, odd_};
-  const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count), [] {});
+  const Task task{.indices = indices, .epoch = pass.epoch, .order_first = pass.order_first, .state = soloist.state()};
+  const Result<Outcome> outcome = compute(task, soloist, WholeBatch(stopping_, pass.count));
   if (!outcome) return outcome.error();
   if (Status took = soloist.took(*outcome); !took) return took.error();
   const double took = seconds(now() - started);

@@ -357,4 +357,13 @@ Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink&
   }
 }
 
+Result<Outcome> ComputeThread::compute(Task task, engine::LocalTrainer& trainer, const Stop& stop) {
+  task.version = trainer.version();
+  task.micro_batch = micro_batch_;
+  task.seed = prepared_.seed;
+  task.resident = trainer.resident();
+  task.odd = odd_;
+  return compute(task, trainer, trainer, stop, [] {});
+}
+
 }  // namespace motley::runtime

@@ -20,9 +20,9 @@
 #include "compute/pass_sizes.h"
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
-#include "engine/local_steps.h"
-#include "engine/stretch.h"
-#include "engine/worker.h"
+#include "engine/local/local_steps.h"
+#include "engine/local/soloist.h"
+#include "engine/task_order.h"
 #include "motley/bytes.h"
 #include "motley/device_model.h"
 #include "motley/device_server.h"
@@ -129,6 +129,8 @@ class ComputeThread {
   /// In smaller micro-batches where the memory does not suffice; `restart` is called when it did not go to its end.
   Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
                           const std::function<void()>& restart);
+  /// The samples of its next step, which `task` says.
+  Result<Outcome> compute(Task task, engine::LocalTrainer& trainer, const Stop& stop);
   struct Stretch {
     engine::StretchOrder order;
     StretchEvents events;
@@ -136,7 +138,7 @@ class ComputeThread {
   void run_stretch(Stretch stretch);
   Result<engine::StretchStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
   bool may_go_on(std::uint64_t stretch);
-  static std::optional<Error> bring(const engine::Soloist& soloist, ps::Snapshot& after);
+  static std::optional<Error> bring(const engine::LocalTrainer& trainer, ps::Snapshot& after);
 
   ComputeEvents events_;
   Manners manners_;

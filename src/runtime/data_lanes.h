@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/link.h"
 #include "transport/connection.h"
 #include "transport/interface.h"
 #include "wire/frame.h"

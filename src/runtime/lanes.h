@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/coordinator.h"
+#include "engine/link.h"
 #include "transport/connection.h"
 #include "wire/frame.h"
 #include "wire/messages.h"

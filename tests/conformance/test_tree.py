@@ -35,6 +35,9 @@ def test_arrows_have_no_cycle():
     ("src/modes/rounds/a.h", '#include "modes/exact/grants.h"\n', "a mode knows no other"),
     ("src/modes/work/a.h", '#include "modes/exact/grants.h"\n', "what modes share"),
     ("src/modes/exact/a.h", '#include "modes/local/local_mode.h"\n', "a mode knows no other"),
+    ("src/engine/head/a.h", '#include "engine/worker/worker.h"\n', "of workers it knows"),
+    ("src/engine/worker/a.h", '#include "engine/head/coordinator.h"\n', "frames reach"),
+    ("src/engine/local/a.h", '#include "engine/worker/worker.h"\n', "neither end"),
     ("src/fleet/a.h", '#include "modes/run.h"\n', "fleet includes modes"),
     ("src/ps/a.cpp", '#include "machine/spare_memory.h"\n', "no clock, thread"),
     ("src/fancy/a.h", "\n", "folder that ARROWS"),
@@ -69,7 +72,7 @@ def test_rule_can_fail(tmp_path, path, text, finding):
 
 
 @pytest.mark.parametrize("path, text", [
-    ("src/runtime/a.cpp", '#include <thread>\n#include "base/time.h"\n#include "engine/worker.h"\n'),
+    ("src/runtime/a.cpp", '#include <thread>\n#include "base/time.h"\n#include "engine/worker/worker.h"\n'),
     ("src/transport/tcp/a.cpp", '#include <asio.hpp>\n#include "wire/frame.h"\n'),
     ("adapters/torch/a.cpp", "#include <torch/torch.h>\n"),
     ("python/motley/_samples/a.py", "import torch\nfrom motley import _core, _numbers\nfrom motley._samples._b import c\n"),

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "fleet/token.h"
 #include "report/sink.h"
 #include "runtime/head/journal.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "report/event.h"
 #include "store/ledger.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "plan/clipping_cost.h"
 #include "plan/round_price.h"
 #include "report/sink.h"

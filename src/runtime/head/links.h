@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/coordinator.h"
-#include "engine/local_worker.h"
+#include "engine/head/coordinator.h"
+#include "engine/local/local_worker.h"
 #include "fleet/token.h"
 #include "report/sink.h"
 #include "runtime/data_lanes.h"

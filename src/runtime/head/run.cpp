@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "machine/spare_memory.h"
 #include "plan/round_price.h"
 #include "runtime/head/data_offer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "runtime/head/run.h"
 #include "store/checkpoint.h"
 #include "store/release_files.h"

@@ -9,7 +9,7 @@
 
 #include "base/time.h"
 #include "config/config.h"
-#include "engine/coordinator.h"
+#include "engine/head/coordinator.h"
 #include "report/sink.h"
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "data/uri.h"
+#include "engine/link.h"
 #include "machine/confinement.h"
 #include "machine/keep_awake.h"
 #include "runtime/auth.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/worker.h"
+#include "engine/worker/worker.h"
 #include "fleet/token.h"
 #include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"

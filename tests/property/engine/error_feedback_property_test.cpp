@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "engine/error_feedback.h"
+#include "engine/worker/error_feedback.h"
 
 namespace motley::engine {
 namespace {

@@ -1,0 +1,140 @@
+#include "engine/head/steps.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "base/assert.h"
+#include "modes/rounds/round_plan.h"
+#include "ps/outer_rate.h"
+
+namespace motley::engine {
+
+// By name: who came back in between is the same one.
+void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers,
+                                ChunkId first) {
+  if (rated_ == server_.version()) return;
+  rated_ = server_.version();
+  std::set<std::string> names;
+  for (const auto& piece : machine.coverage().pieces(first))
+    names.insert(workers.at(machine.lease(piece.lease)->worker).name);
+  server_.follow(server_.version(), ps::outer_rate(names.size()));
+}
+
+void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
+  if (server_.there()) return collect(chunk, coverage);
+  parts_.clear();
+  const std::size_t elements = server_.layout().chunks()[chunk].elements;
+  norm_parts_.clear();
+  for (const auto& piece : coverage.pieces(chunk)) {
+    const double weight_of = coverage.find(piece.lease)->weight;
+    parts_.push_back(uploads_.encoded(piece.lease, chunk, elements));
+    norm_parts_.push_back({piece.range, weight_of});
+  }
+  // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
+  const double weight = coverage.weight();
+  const bool gradient = server_.layout().chunks()[chunk].kind != ChunkKind::statistics;
+  const std::span<double> squares = gradient ? norms.of(norm_parts_) : std::span<double>();
+  norms.add_mean(server_.reduce(chunk, parts_, weight > 0 ? weight : 1, coverage.positions(), squares));
+  for (const auto& piece : coverage.pieces(chunk)) uploads_.release(piece.lease, chunk);
+  last_reduced_ = chunk;
+}
+
+void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
+  collected_.resize(server_.layout().chunks().size());
+  for (const auto& piece : coverage.pieces(chunk)) {
+    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
+    uploads_.release(piece.lease, chunk);
+  }
+  ++collected_count_;
+  last_reduced_ = chunk;
+}
+
+Status StepMaker::make_there(const modes::Coverage& coverage, std::optional<Error>& left) {
+  const double weight = coverage.weight() > 0 ? coverage.weight() : 1;
+  Status done = server_.reduce_there(collected_, weight, coverage.positions());
+  if (done) {
+    done = server_.update_there();
+  } else {
+    left = done.error();
+    const std::shared_ptr<DeviceServer> device = server_.there();
+    done = server_.come_back();
+    if (done) done = reduce_here(*device, weight, coverage.positions());
+  }
+  collected_.clear();
+  collected_count_ = 0;
+  return done;
+}
+
+Status StepMaker::reduce_here(DeviceServer& device, double weight, std::uint64_t samples) {
+  for (ChunkId chunk = 0; chunk < collected_.size(); ++chunk) {
+    const std::size_t elements = server_.layout().chunks()[chunk].elements;
+    parts_.clear();
+    for (GradientPart& part : collected_[chunk]) {
+      if (part.bytes.on_device() != nullptr) {
+        Result<SharedBytes> found = device.fetch(part.bytes);
+        if (!found) return found.error();
+        part.bytes = std::move(*found);
+      }
+      const auto values = codec::Encoded::make(static_cast<codec::CodecId>(part.codec), part.bytes.bytes(), elements);
+      MOTLEY_ASSERT(values.has_value());
+      parts_.push_back(*values);
+    }
+    server_.reduce(chunk, parts_, weight, samples);
+  }
+  return {};
+}
+
+Status StepMaker::clip() {
+  if (server_.clips() && !server_.there()) server_.clip();
+  return server_.outside() ? server_.step_outside() : Status();
+}
+
+StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now) {
+  const auto& pass = *machine.pass();
+  const modes::Coverage& coverage = machine.coverage();
+  StepClosed step{.step = machine.version(),
+                  .epoch = pass.range.epoch,
+                  .samples = pass.range.count,
+                  .weight = coverage.weight(),
+                  .loss_sum = coverage.loss_sum(),
+                  .gradient_norm = server_.gradient_norm(),
+                  .learning_rate = server_.learning_rate(0),
+                  .noise = {},
+                  .global_batch = machine.batches().batch(machine.version()),
+                  .duration = now - pass.opened,
+                  .closed = now,
+                  .verified = 0,
+                  .ranges = {},
+                  .workers = {}};
+  for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
+  if (!pass.spans.empty()) step.owed = machine.owed();
+  std::uint64_t covered = 0;
+  for (const auto& piece : coverage.pieces(last_reduced_)) {
+    MOTLEY_ASSERT(piece.range.first == covered || !pass.spans.empty());
+    covered += piece.range.count;
+    const fleet::WorkerId worker = machine.lease(piece.lease)->worker;
+    const KnownWorker& from = workers.at(worker);
+    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name});
+    for (const Owed& part : modes::parts_of(pass.spans, pass.spans.empty() ? modes::Interval{} : piece.range)) {
+      const CommittedRange range{part.first, part.count, from.name};
+      if (part.step == step.step) {
+        step.ranges.push_back(range);
+      } else {
+        step.late.push_back({part.step, range});
+      }
+    }
+    const auto known = std::ranges::find(step.workers, worker, &WorkerStep::worker);
+    if (known != step.workers.end()) {
+      known->samples += piece.range.count;
+      continue;
+    }
+    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
+                            from.finish_seconds, machine.lease(piece.lease)->ahead});
+  }
+  MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
+  step.samples = covered;
+  return step;
+}
+
+}  // namespace motley::engine
