@@ -91,7 +91,7 @@ void add_invite(CLI::App& app, Command& chosen) {
       command->add_flag("--once", arguments->once, "print a token that lets in one machine and no other");
   command
       ->add_flag("--pair", arguments->pair,
-                 "print an address and a code of six digits, by which machines join in the next ten minutes")
+                 "print an address and a code of six digits, by which one machine joins in the next ten minutes")
       ->excludes(once);
   command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
   add_expires(*command, arguments->good_for);

@@ -11,6 +11,7 @@
 #include "runtime/worker/pair_with.h"
 #include "standard_streams.h"
 #include "transport/addresses.h"
+#include "transport/crypto.h"
 
 namespace motley::cli {
 namespace {
@@ -59,7 +60,7 @@ std::string ask(const std::string& question, Context& context) {
 }
 
 /// From the head at an address, by the code that it shows.
-Result<fleet::JoinToken> pair_for_token(const JoinArguments& arguments, Context& context) {
+Result<fleet::JoinToken> pair_for_token(JoinArguments& arguments, Context& context) {
   const std::string& where = arguments.where;
   const Result<transport::Endpoint> head = runtime::head_endpoint(where);
   if (!head) return head.error();
@@ -67,21 +68,28 @@ Result<fleet::JoinToken> pair_for_token(const JoinArguments& arguments, Context&
     return Error{ErrorCode::usage, "join " + where + ": expected the code that the head shows behind its address",
                  "motley join " + where + " 123456"};
   }
-  const std::string typed =
-      arguments.code.empty() ? ask("the code that " + where + " shows: ", context) : arguments.code;
-  const std::optional<std::string> code = runtime::read_code(typed);
+  const transport::Identity own = runtime::machine_identity(runtime::key_file());
+  if (runtime::machine_identity(runtime::key_file()).spki != own.spki) {
+    return Error{ErrorCode::io, "join " + where + ": this machine's key, which the head lets in, cannot be kept here",
+                 "set MOTLEY_CACHE to a directory that can be written; or motley join TOKEN"};
+  }
+  std::string typed = arguments.code.empty() ? ask("the code that " + where + " shows: ", context) : arguments.code;
+  std::optional<std::string> code = runtime::read_code(typed);
+  transport::wipe(typed);
+  transport::wipe(arguments.code);
   if (!code) {
     return Error{ErrorCode::usage, "join " + where + ": expected six digits, as the head shows them",
                  "motley join " + where + " 123456"};
   }
   const std::string& name = arguments.options.name;
-  const Result<fleet::JoinToken> token = runtime::pair_with(
-      *head, *code, name.empty() ? transport::machine_name() : name, runtime::machine_identity(runtime::key_file()));
+  const Result<fleet::JoinToken> token =
+      runtime::pair_with(*head, *code, name.empty() ? transport::machine_name() : name, own);
+  transport::wipe(*code);
   if (token) context.sink->take(report::Note{"paired with " + where});
   return token;
 }
 
-Result<fleet::JoinToken> token_of(const JoinArguments& arguments, Context& context) {
+Result<fleet::JoinToken> token_of(JoinArguments& arguments, Context& context) {
   const std::string& where = arguments.where;
   const bool has_file = !arguments.token_file.empty(), has_code = !arguments.code.empty();
   const bool is_of_token = has_file || is_token(where) || (!has_code && is_file(where));
@@ -90,7 +98,7 @@ Result<fleet::JoinToken> token_of(const JoinArguments& arguments, Context& conte
     return Error{ErrorCode::usage,
                  "join what? expected the address and the code that the head prints, or its token, or --token-file "
                  "FILE",
-                 "motley join ADDRESS CODE; motley invite --pair on the head prints them again"};
+                 "motley join ADDRESS CODE; motley invite --pair on the head shows another code"};
   }
   return is_of_token ? read_token(where, arguments.token_file, context) : pair_for_token(arguments, context);
 }

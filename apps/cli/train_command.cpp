@@ -60,8 +60,8 @@ void add_train(CLI::App& app, Command& chosen) {
                                              "no encryption: for benchmarks on a network that is all yours");
   command
       ->add_flag("--pair", options->pair,
-                 "show an address and a code of six digits, by which machines join without the token; at a terminal "
-                 "that is done without it")
+                 "show an address and a code of six digits, by which a machine joins without the token, then the next "
+                 "one; at a terminal that is done without it")
       ->excludes(plaintext);
   command->add_flag("--verbose", options->verbose, "show the token and all addresses of this machine beside the code");
   command

@@ -33,6 +33,15 @@ struct RunStarted {
   bool tested = false;  // evaluates at its marks
 };
 
+/// In place of the code that was shown before.
+struct CodeShown {
+  std::string code{};
+  std::vector<std::string> addresses{};  // as of RunStarted
+  std::uint64_t until_unix_s = 0;
+  std::string reason{};  // what the one before is
+  bool verbose = false;
+};
+
 struct WorkerChanged {
   std::string worker{}, machine{}, device{}, description{};
   std::string change{};  // joined | left | lost | excluded | readmitted | refused | parked
@@ -176,7 +185,7 @@ struct Download {
   std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
 };
 
-using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, AdviceGiven, ModeChosen, EvalDone,
+using Event = std::variant<RunStarted, CodeShown, WorkerChanged, PlanMade, StepDone, AdviceGiven, ModeChosen, EvalDone,
                            CheckpointWritten, MarkReached, Held, Done, Failure, Note, Waiting, Download>;
 
 /// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.

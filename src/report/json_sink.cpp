@@ -46,6 +46,13 @@ class JsonSink final : public Sink {
                  {"plaintext", e.plaintext},
                  {"tested", e.tested}});
   }
+  static std::string json(const CodeShown& e) {
+    return line({{"event", "pairing"},
+                 {"code", e.code},
+                 {"addresses", e.addresses},
+                 {"until_unix_s", e.until_unix_s},
+                 {"reason", e.reason}});
+  }
   static std::string json(const WorkerChanged& e) {
     const bool parked = e.change == "parked";  // programs know that as excluded
     return line({{"event", "worker"},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
 
@@ -22,6 +24,14 @@ std::string noise_text(const Noise& noise) {
                                  : std::string());
 }
 
+// What is typed elsewhere, by the likeliest address or by all.
+std::string typed(const std::vector<std::string>& addresses, const std::string& code, bool all) {
+  std::string lines;
+  for (const std::string& address : std::span(addresses).first(all ? addresses.size() : 1))
+    lines += "  motley join " + address + " " + code + "\n";
+  return lines;
+}
+
 std::string text(const RunStarted& e) {
   const std::string steps = e.steps > 0 ? std::to_string(e.steps) + " " : "";
   std::string all = e.name + formatted(": %llu parameters, ", static_cast<Count>(e.parameters)) + steps +
@@ -29,14 +39,17 @@ std::string text(const RunStarted& e) {
   if (e.first_step > 0) all += formatted("going on after step %llu\n", static_cast<Count>(e.first_step));
   if (e.plaintext) all += "NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)\n";
   if (!e.pairing_code.empty() && !e.addresses.empty()) {
-    all += "on another machine, in the next ten minutes:\n  pip install motley\n";
-    for (const std::string& address : std::span(e.addresses).first(e.verbose ? e.addresses.size() : 1))
-      all += "  motley join " + address + " " + e.pairing_code + "\n";
+    all += "on another machine, in the next ten minutes:\n  pip install motley\n" +
+           typed(e.addresses, e.pairing_code, e.verbose);
   }
   if (!e.join.empty() && (e.pairing_code.empty() || e.verbose))
     all += "on another machine:  motley join " + e.join + (e.join_with.empty() ? "" : " " + e.join_with) + "\n";
   if (!e.token_file.empty()) all += "the join token is in " + e.token_file + "\n";
   return all;
+}
+
+std::string text(const CodeShown& e) {
+  return "the code " + e.reason + "; the next one, for ten minutes:\n" + typed(e.addresses, e.code, e.verbose);
 }
 
 std::string text(const WorkerChanged& e) {

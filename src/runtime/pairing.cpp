@@ -57,8 +57,8 @@ std::optional<std::string> read_code(std::string_view text) {
   return digits;
 }
 
-PairingHead::PairingHead(std::string code, const std::string& name)
-    : code_(std::move(code)), name_(as_read(name)), exchange_(Spake2::Role::b, Spake2::scalar_of(code_)) {}
+PairingHead::PairingHead(std::string_view code, const std::string& name)
+    : name_(as_read(name)), exchange_(Spake2::Role::b, Spake2::scalar_of(code)) {}
 
 Result<wire::PairShare> PairingHead::answer(const wire::Pair& pair, const PairingEnds& ends) {
   MOTLEY_ASSERT(!keys_);
@@ -72,12 +72,12 @@ bool PairingHead::knows(const wire::PairConfirm& confirm) const {
   return keys_ && transport::equal_constant_time(confirm.mac, keys_->confirm_a);
 }
 
-wire::Paired PairingHead::welcome(const fleet::JoinToken& token) const {
+wire::Paired PairingHead::welcome(const fleet::JoinToken& invitation) const {
   MOTLEY_ASSERT(keys_.has_value());
-  return {octets_of(keys_->confirm_b), fleet::to_text(token)};
+  return {octets_of(keys_->confirm_b), fleet::to_text(invitation)};
 }
 
-PairingJoiner::PairingJoiner(const std::string& code, const std::string& name)
+PairingJoiner::PairingJoiner(std::string_view code, const std::string& name)
     : name_(as_read(name)), exchange_(Spake2::Role::a, Spake2::scalar_of(code)) {}
 
 wire::Pair PairingJoiner::begin() const { return {wire::kProtocolVersion, name_, octets_of(exchange_.share())}; }

@@ -33,9 +33,8 @@ struct PairingEnds {
 class PairingHead {
  public:
   /// `name`: of this machine.
-  PairingHead(std::string code, const std::string& name);
+  PairingHead(std::string_view code, const std::string& name);
 
-  [[nodiscard]] const std::string& code() const noexcept { return code_; }
   /// REQUIRES it was not called before. Errors: protocol.
   Result<wire::PairShare> answer(const wire::Pair& pair, const PairingEnds& ends);
   [[nodiscard]] const std::string& joiner() const noexcept { return joiner_; }
@@ -43,17 +42,17 @@ class PairingHead {
   /// against.
   [[nodiscard]] bool knows(const wire::PairConfirm& confirm) const;
   /// REQUIRES knows().
-  [[nodiscard]] wire::Paired welcome(const fleet::JoinToken& token) const;
+  [[nodiscard]] wire::Paired welcome(const fleet::JoinToken& invitation) const;
 
  private:
-  std::string code_, name_, joiner_{};
+  std::string name_, joiner_{};
   transport::Spake2 exchange_;
   std::optional<transport::Spake2::Keys> keys_{};
 };
 
 class PairingJoiner {
  public:
-  PairingJoiner(const std::string& code, const std::string& name);
+  PairingJoiner(std::string_view code, const std::string& name);
 
   [[nodiscard]] wire::Pair begin() const;
   /// Errors: protocol.

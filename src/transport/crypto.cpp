@@ -106,6 +106,13 @@ void random_bytes(std::span<std::uint8_t> out) {
   }
 }
 
+void wipe(std::span<std::uint8_t> secret) noexcept { OPENSSL_cleanse(secret.data(), secret.size()); }
+
+void wipe(std::string& secret) noexcept {
+  OPENSSL_cleanse(secret.data(), secret.size());
+  secret.clear();
+}
+
 std::uint64_t random_u64() {
   std::array<std::uint8_t, 8> bytes{};
   random_bytes(bytes);

@@ -1,7 +1,6 @@
 #include "transport/spake2.h"
 
 #include <openssl/bn.h>
-#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/obj_mac.h>
@@ -108,7 +107,7 @@ class Transcript {
   }
   void add(std::string_view text) { add(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size())); }
   [[nodiscard]] std::span<const std::byte> bytes() const { return std::as_bytes(std::span(bytes_)); }
-  ~Transcript() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+  ~Transcript() { wipe(bytes_); }
   Transcript() { bytes_.reserve(1024); }
   Transcript(const Transcript&) = delete;
   Transcript& operator=(const Transcript&) = delete;
@@ -119,22 +118,27 @@ class Transcript {
 
 // HKDF without salt, of as many bytes as one block of its second half has.
 Digest hkdf(std::span<const std::uint8_t> key, std::string_view info) {
-  const Digest extracted = hmac_sha256({}, std::as_bytes(key));
+  Digest extracted = hmac_sha256({}, std::as_bytes(key));
   std::vector<std::byte> input;
   for (const char letter : info) input.push_back(static_cast<std::byte>(letter));
   input.push_back(std::byte{1});
-  return hmac_sha256(extracted, input);
+  const Digest expanded = hmac_sha256(extracted, input);
+  wipe(extracted);
+  return expanded;
 }
 
 }  // namespace
 
 Spake2::Scalar Spake2::scalar_of(std::string_view code) {
-  const std::string input = "motley pairing code 1:" + std::string(code);
+  std::string input = "motley pairing code 1:" + std::string(code);
   std::array<std::uint8_t, 64> wide{};
   unsigned int size = 0;
   MOTLEY_ASSERT(EVP_Digest(input.data(), input.size(), wide.data(), &size, EVP_sha512(), nullptr) == 1);
   MOTLEY_ASSERT(size == wide.size());
-  return Curve().reduced(wide);
+  Scalar scalar = Curve().reduced(wide);
+  wipe(wide);
+  wipe(input);
+  return scalar;
 }
 
 Spake2::Scalar Spake2::random_scalar() {
@@ -144,7 +148,7 @@ Spake2::Scalar Spake2::random_scalar() {
     std::array<std::uint8_t, 64> wide{};
     random_bytes(wide);
     scalar = curve.reduced(wide);
-    OPENSSL_cleanse(wide.data(), wide.size());
+    wipe(wide);
   }
   return scalar;
 }
@@ -155,9 +159,10 @@ Spake2::Spake2(Role role, const Scalar& code, const Scalar& own) : role_(role), 
   share_ = curve.write(curve.sum(curve.times_generator(own_), mask));
 }
 
-Spake2::~Spake2() {
-  OPENSSL_cleanse(code_.data(), code_.size());
-  OPENSSL_cleanse(own_.data(), own_.size());
+Spake2::Keys::~Keys() {
+  wipe(shared);
+  wipe(confirm_a);
+  wipe(confirm_b);
 }
 
 std::optional<Spake2::Keys> Spake2::finish(std::span<const std::uint8_t> their_share, const Context& context) const {
@@ -168,7 +173,7 @@ std::optional<Spake2::Keys> Spake2::finish(std::span<const std::uint8_t> their_s
   if (!theirs) return std::nullopt;
   const Point unmasked = curve.difference(theirs, curve.times(code_, curve.read(role_ == Role::a ? kN : kM)));
   if (curve.is_infinity(unmasked)) return std::nullopt;
-  const Share shared = curve.write(curve.times(own_, unmasked));
+  Share shared = curve.write(curve.times(own_, unmasked));
 
   Transcript transcript;
   transcript.add(context.a);
@@ -177,12 +182,15 @@ std::optional<Spake2::Keys> Spake2::finish(std::span<const std::uint8_t> their_s
   transcript.add(role_ == Role::a ? their_share : std::span<const std::uint8_t>(share_));
   transcript.add(shared);
   transcript.add(code_);
-  const Digest hash = sha256(transcript.bytes());
+  wipe(shared);
+  Digest hash = sha256(transcript.bytes());
   Keys keys;
   std::copy_n(hash.begin(), keys.shared.size(), keys.shared.begin());
-  const Digest confirming = hkdf(std::span(hash).last<16>(), "ConfirmationKeys" + context.binding);
+  Digest confirming = hkdf(std::span(hash).last<16>(), "ConfirmationKeys" + context.binding);
   keys.confirm_a = hmac_sha256(std::span(confirming).first<16>(), transcript.bytes());
   keys.confirm_b = hmac_sha256(std::span(confirming).last<16>(), transcript.bytes());
+  wipe(hash);
+  wipe(confirming);
   return keys;
 }
 

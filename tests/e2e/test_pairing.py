@@ -7,7 +7,10 @@ import select
 import signal
 import subprocess
 
-from program import PATIENCE_S, settings
+import pytest
+
+from program import PATIENCE_S, Starter, settings
+from test_lab import lab, laboratory, on
 
 ENDLESS = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
 WRONG_CODES_MAX = 5
@@ -29,33 +32,82 @@ def leave(*programs):
         assert program.end() in (0, 130), program.story()
 
 
-def test_the_right_code_joins(motley):
+def next_code(head, reason, after=0):
+    return head.wait_event("pairing", lambda e: reason in e["reason"], after=after)["code"]
+
+
+def test_a_code_lets_in_one_machine(motley):
     head, run, address = start_head(motley, "--pair")
     assert len(run["code"]) == 6 and run["code"].isdigit()
     guest = motley.start("join", address, run["code"][:3], run["code"][3:], "--name", "guest")
     head.wait_event("worker", worker="guest/cpu", change="joined")
     head.wait_share("guest/cpu")
     head.wait_text("guest (")
-    assert oct((motley.directory / "run" / "pairing").stat().st_mode & 0o777) == "0o600"
-    leave(guest, head)
+    code = next_code(head, "is used")
+    file = motley.directory / "run" / "pairing"
+    assert file.read_text().startswith(code + " ") and oct(file.stat().st_mode & 0o777) == "0o600"
+    error = motley.fails("join", address, run["code"], status=1)
+    assert error["code"] == "refused" and "code" in error["message"], error
+    other = motley.start("join", address, code, "--name", "other")
+    head.wait_event("worker", worker="other/cpu", change="joined")
+    leave(guest, other, head)
 
 
-def test_wrong_codes_are_refused_and_counted(motley):
+def test_five_wrong_codes_make_another_one(motley):
     head, run, address = start_head(motley, "--pair")
     for count in range(1, WRONG_CODES_MAX + 1):
         error = motley.fails("join", address, wrong(run["code"]), status=1)
         assert error["code"] == "refused" and "code" in error["message"], error
         said = head.wait_event("worker", lambda e: f"({count} of {WRONG_CODES_MAX})" in e["reason"], change="refused")
         assert "127.0.0.1" in said["reason"]
-    assert "pairs with nobody any more" in said["reason"]
-    error = motley.fails("join", address, run["code"], status=1)
-    assert "pairs with nobody" in error["message"], error
-    assert motley.run("invite", "--pair", "--run", "run").process.returncode == 0
-    error = motley.fails("join", address, run["code"], status=1)
-    assert "pairs with nobody" in error["message"], error
-    guest = motley.start("join", run["join"], "--name", "guest")
+    guest = motley.start("join", address, next_code(head, f"after {WRONG_CODES_MAX} wrong ones"), "--name", "guest")
     head.wait_event("worker", worker="guest/cpu", change="joined")
     leave(guest, head)
+
+
+def test_where_no_code_is_shown_five_wrong_ones_end_the_one_that_was_asked_for(motley):
+    head, _, address = start_head(motley)
+    code = motley.run("invite", "--pair", "--run", "run").named("pairing")[0]["code"]
+    for _ in range(WRONG_CODES_MAX):
+        assert motley.fails("join", address, wrong(code), status=1)["code"] == "refused"
+    head.wait_text("motley invite --pair makes another one")
+    assert "no code" in motley.fails("join", address, code, status=1)["message"]
+    code = motley.run("invite", "--pair", "--run", "run").named("pairing")[0]["code"]
+    guest = motley.start("join", address, code, "--name", "guest")
+    head.wait_event("worker", worker="guest/cpu", change="joined")
+    assert not head.named("pairing")
+    leave(guest, head)
+
+
+def test_who_has_paired_is_back_after_the_heads_restart_and_can_be_sent_away(motley):
+    head, run, address = start_head(motley, "--pair")
+    guest = motley.start("join", address, run["code"], "--name", "guest")
+    head.wait_share("guest/cpu")
+    head.kill()
+    head = motley.start("train", "--resume", "--run", "run", "--device", "none", "--listen", address)
+    head.wait_share("guest/cpu")
+    motley.run("revoke", "guest", "--run", "run")
+    assert guest.end() == 1 and guest.error()["code"] == "refused", guest.story()
+
+
+@pytest.mark.alone
+def test_what_is_handed_out_is_worth_nothing_on_another_machine(motley_path, tmp_path):
+    with laboratory({"head": 0.6, "guest": 0.6, "thief": 0.6}), Starter(motley_path, tmp_path) as motley:
+        head = motley.start("train", "softmax", *ENDLESS, "--run", "run", "--device", "none", "--listen", f"{lab('ip', 'head')}:0",
+                            "--pair", prefix=on("head"))
+        run = head.wait_event("run")
+        guest = motley.start("join", run["addresses"][0], run["code"], "--name", "guest", prefix=on("guest"))
+        head.wait_share("guest/cpu")
+        (invitation,) = (tmp_path / "run" / "invitations").iterdir()
+        token = invitation.read_text().split()[0]
+        assert token != run["join"]
+        elsewhere = [*on("thief"), "env", f"MOTLEY_CACHE={tmp_path / 'thief'}"]
+        error = motley.fails("join", token, "--name", "thief", status=1, prefix=elsewhere)
+        assert error["code"] == "refused" and "has let one in" in error["message"], error
+        head.kill()
+        head = motley.start("train", "--resume", "--run", "run", "--device", "none", "--listen", run["addresses"][0], prefix=on("head"))
+        head.wait_share("guest/cpu")
+        leave(guest, head)
 
 
 class Terminal:
@@ -95,6 +147,7 @@ def test_at_a_terminal_a_run_shows_what_to_type(motley):
         assert shown and "motley1." not in head.text, head.text
         guest = motley.start(*shown[1].split(), "--name", "guest")
         head.read_until("guest/cpu joined")
+        assert re.search(r"the code is used; the next one, for ten minutes:\s+motley join 127\.0\.0\.1:\d+ \d{6}\s", head.text), head.text
         leave(guest)
 
 

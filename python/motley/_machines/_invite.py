@@ -22,7 +22,7 @@ is for `motley join` there, as in: laptop --share 0.5
 
 Without a HOST nobody is asked over ssh:
   --once          print a token that lets in one machine and no other; with --expires TIME (90s, 30m, 12h, 7d) for so long
-  --pair          print an address and a code of six digits, by which machines join in the next ten minutes"""
+  --pair          print an address and a code of six digits, by which one machine joins in the next ten minutes"""
 USAGE = """motley invite [options] HOST... [SCRIPT.py [arguments]]
        motley invite --once [--expires TIME] [--run DIR] [--json]
        motley invite --pair [--run DIR] [--json]"""

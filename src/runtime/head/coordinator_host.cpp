@@ -22,7 +22,7 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
       journal_(options_.journal, engine_, std::move(ledger), later_,
                [this](report::Event event) { tell(std::move(event)); }),
       links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers,
-              options_.machine},
+              options_.machine, options_.shows_codes, options_.verbose},
              mailbox_, engine_, later_) {}
 
 CoordinatorHost::~CoordinatorHost() {

@@ -30,6 +30,7 @@ struct CoordinatorHostOptions {
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
   std::string machine{};                                                    // of LinksOptions
   std::shared_ptr<const Offers> offers{};                                   // likewise
+  bool shows_codes = false, verbose = false;                                // likewise
 };
 
 class CoordinatorHost final : engine::CoordinatorOutput {

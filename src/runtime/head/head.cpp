@@ -101,6 +101,8 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
   host.offers = run.options.offers ? run.options.offers : run.offers;
+  host.shows_codes = run.options.pair;
+  host.verbose = run.options.verbose;
   host.machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
   host.journal = journal_options(run, e);
   return host;
@@ -203,7 +205,7 @@ void Head::stop(bool final) {
 Status Head::wait() {
   Status status = ended_.get_future().get();
   run_.reception->pause();
-  run_.reception->ended(status.ok() || over_);
+  run_.reception->ended(status.ok() || over_, guest_list(run_.dir->path()));
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/format.h"
 #include "base/hex.h"
 #include "store/secret_file.h"
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 constexpr const char* kInvitations = "invitations";
 constexpr const char* kRevoked = "revoked";
 constexpr std::uint64_t kRevokedBytesMax = 1U << 20;
-constexpr std::size_t kKeysMax = 4096;  // of a token: far more than workers of a run
+constexpr std::size_t kKeysMax = 4096;         // of a token: far more than workers of a run
+constexpr std::size_t kInvitationsMax = 4096;  // that are handed on to the next run
 constexpr std::uint64_t kInvitationBytesMax = fleet::JoinToken::kTextBytesMax + 128;
 
 std::string hex_of(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
@@ -51,6 +53,21 @@ std::pair<std::string_view, std::string_view> split(std::string_view line) {
   return {line.substr(0, space), line.substr(std::min(space + 1, line.size()))};
 }
 
+// As the run's, with a number and a secret of its own, for as long as the run.
+fleet::JoinToken another(fleet::JoinToken token) {
+  token.id = transport::random_u64();
+  token.expires_unix_s = 0;
+  transport::random_bytes(token.secret);
+  return token;
+}
+
+Status write_invitation(const fs::path& run_dir, const std::string& name, const std::string& text) {
+  std::error_code failed;
+  fs::create_directories(run_dir / kInvitations, failed);
+  if (failed) return Error{ErrorCode::io, (run_dir / kInvitations).string() + ": " + failed.message(), ""};
+  return store::write_secret_file(run_dir / kInvitations / name, text);
+}
+
 Result<fleet::JoinToken> token_of(const fs::path& run_dir) {
   Result<std::string> text = store::read_secret_file(run_dir / "token", fleet::JoinToken::kTextBytesMax);
   if (!text) {
@@ -62,24 +79,21 @@ Result<fleet::JoinToken> token_of(const fs::path& run_dir) {
 
 }  // namespace
 
-Invitations::Invitations(fleet::JoinToken own, fs::path run_dir) : run_(own.run), run_dir_(std::move(run_dir)) {
-  const std::uint64_t id = own.id;
-  known_[id].token = std::move(own);
+Invitations::Invitations(fleet::JoinToken own, fs::path run_dir) : own_(std::move(own)), run_dir_(std::move(run_dir)) {
+  known_[own_.id].token = own_;
   // Who was sent away before is gone already. Keys and tokens stay out, and names where there is no key.
   static_cast<void>(read_revoked());
 }
 
-fs::path Invitations::file_of(std::uint64_t id) const { return run_dir_ / kInvitations / hex_of(id); }
-
 const fleet::JoinToken* Invitations::find(std::uint64_t id) {
   if (revoked_tokens_.contains(id)) return nullptr;
   if (const auto known = known_.find(id); known != known_.end()) return &known->second.token;
-  const Result<std::string> text = store::read_secret_file(file_of(id), kInvitationBytesMax);
+  const Result<std::string> text = store::read_secret_file(run_dir_ / kInvitations / hex_of(id), kInvitationBytesMax);
   if (!text) return nullptr;
   // The token, and below it the key that it let in.
   const std::size_t line = std::min(text->find('\n'), text->size());
   const Result<fleet::JoinToken> token = fleet::parse_token(std::string_view(*text).substr(0, line));
-  if (!token || token->id != id || token->run != run_) return nullptr;
+  if (!token || token->id != id || token->run != own_.run) return nullptr;
   Invitation& invitation = known_[id];
   invitation = {.token = *token, .once = true};
   const std::string_view rest = std::string_view(*text).substr(std::min(line + 1, text->size()));
@@ -90,18 +104,27 @@ const fleet::JoinToken* Invitations::find(std::uint64_t id) {
 void Invitations::keep(const Invitation& invitation) const {
   std::string text = fleet::to_text(invitation.token) + "\n";
   for (const Key& key : invitation.admitted) text += to_hex(key) + "\n";
-  // If it cannot be written, the token is used up for as long as this process lives.
-  static_cast<void>(store::write_secret_file(file_of(invitation.token.id), text));
+  // If it cannot be written, it is so for as long as this process lives.
+  static_cast<void>(write_invitation(run_dir_, hex_of(invitation.token.id), text));
 }
 
-Status Invitations::admit(std::uint64_t id, const Key& key, std::uint64_t unix_s) {
+fleet::JoinToken Invitations::invite(const Key& key) {
+  MOTLEY_ASSERT(!is_none(key));
+  fleet::JoinToken token = another(own_);
+  Invitation& invitation = known_[token.id] = {.token = token, .once = true, .admitted = {key}};
+  keep(invitation);
+  return token;
+}
+
+Status Invitations::admit(std::uint64_t id, const Key& key, std::uint64_t unix_s, bool same_user) {
   const char* again = "ask for another: motley invite --once, or the token that the head prints";
   const auto found = known_.find(id);
   if (found == known_.end() || revoked_tokens_.contains(id)) return refused("a token that was revoked", again);
   if (!is_none(key) && revoked_keys_.contains(key)) return refused("a machine that was sent away", "");
   Invitation& invitation = found->second;
   const bool was_in = !is_none(key) && invitation.admitted.contains(key);
-  if (was_in) return {};
+  const bool of_another = invitation.once && !invitation.admitted.empty() && !invitation.admitted.contains(Key{});
+  if (was_in || (of_another && same_user && is_none(key))) return {};
   if (invitation.once && !invitation.admitted.empty())
     return refused("a token for one machine that has let one in", again);
   const std::uint64_t expires = invitation.token.expires_unix_s;
@@ -171,15 +194,35 @@ std::uint64_t expiry_of(std::optional<Duration> good_for) {
 Result<fleet::JoinToken> invite_once(const fs::path& run_dir, std::optional<Duration> good_for) {
   Result<fleet::JoinToken> token = token_of(run_dir);
   if (!token) return token.error();
-  token->id = transport::random_u64();
-  token->expires_unix_s = expiry_of(good_for);
-  transport::random_bytes(token->secret);
-  std::error_code failed;
-  fs::create_directories(run_dir / kInvitations, failed);
-  if (failed) return Error{ErrorCode::io, (run_dir / kInvitations).string() + ": " + failed.message(), ""};
-  const fs::path file = run_dir / kInvitations / hex_of(token->id);
-  if (Status kept = store::write_secret_file(file, fleet::to_text(*token) + "\n"); !kept) return kept.error();
-  return token;
+  fleet::JoinToken made = another(*token);
+  made.expires_unix_s = expiry_of(good_for);
+  if (Status kept = write_invitation(run_dir, hex_of(made.id), fleet::to_text(made) + "\n"); !kept) return kept.error();
+  return made;
+}
+
+GuestList guest_list(const fs::path& run_dir) {
+  GuestList guests;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_dir / kInvitations, none)) {
+    const std::string name = entry.path().filename().string();
+    const Result<std::string> text = store::read_secret_file(entry.path(), kInvitationBytesMax);
+    if (text && number_of(name) && guests.invitations.size() < kInvitationsMax) guests.invitations[name] = *text;
+  }
+  if (const auto text = store::read_secret_file(run_dir / kRevoked, kRevokedBytesMax)) guests.revoked = *text;
+  return guests;
+}
+
+Status write_guest_list(const GuestList& guests, const fs::path& run_dir) {
+  for (const auto& [name, text] : guests.invitations)
+    if (Status written = write_invitation(run_dir, name, text); !written) return written;
+  const auto there = store::read_secret_file(run_dir / kRevoked, kRevokedBytesMax);
+  const std::string before = there ? *there : std::string();
+  if (before.find(guests.revoked) != std::string::npos) return {};
+  if (before.size() + guests.revoked.size() > kRevokedBytesMax) {
+    return Error{ErrorCode::input, (run_dir / kRevoked).string() + ": expected at most 1 MiB, found more",
+                 "--new-token begins anew; then remove that file"};
+  }
+  return store::write_secret_file(run_dir / kRevoked, before + guests.revoked);
 }
 
 Status revoke(const fs::path& run_dir, const std::string& what) {

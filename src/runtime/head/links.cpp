@@ -148,7 +148,7 @@ void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
            {"wrong-token", "a machine that may come in", "one that was sent away", "ask whoever runs the head"});
     return;
   }
-  if (const Status welcome = invitations_.admit(token_id, peer.spki, unix_seconds()); !welcome) {
+  if (const Status welcome = invitations_.admit(token_id, peer.spki, unix_seconds(), peer.same_machine); !welcome) {
     refuse(id, link, {"wrong-token", "a token that lets it in", welcome.error().message, welcome.error().hint});
     return;
   }
@@ -326,6 +326,7 @@ void Links::end_faulty_sessions() {
 void Links::watch() {
   end_faulty_sessions();
   send_away_revoked();
+  show_next_code();
 }
 
 void Links::close_all() {

@@ -36,6 +36,8 @@ struct LinksOptions {
   std::string run_dir;
   std::shared_ptr<const Offers> offers{};  // for who wants files; null: there are none
   std::string machine{};                   // its name, for who pairs
+  bool shows_codes = false;                // makes and tells another one wherever one has ended
+  bool verbose = false;                    // of report::CodeShown
 };
 
 class Links {
@@ -48,7 +50,9 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {}
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {
+    pairing_.look(unix_seconds());
+  }
 
   /// A connection from outside; it has to prove itself first. Any thread.
   void accept(std::shared_ptr<transport::Connection> connection);
@@ -61,7 +65,8 @@ class Links {
   [[nodiscard]] std::size_t queued_bytes(engine::SessionId session) const;
   /// The engine knows why. What was sent to it arrives.
   void close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
-  /// Sends away whose data connection never came or was lost, who does not read, and what `motley revoke` says.
+  /// Sends away whose data connection never came or was lost, who does not read, and what `motley revoke` says. Shows
+  /// the next code where one has ended.
   void watch();
   /// The engine hears nothing more, and nobody comes in.
   void shut() noexcept { shut_ = true; }
@@ -95,6 +100,7 @@ class Links {
     engine::SessionId session = 0;
     std::uint64_t run = 0;                   // that it asked for
     std::unique_ptr<PairingHead> pairing{};  // of who has no token
+    std::uint64_t code_number = 0;           // by which code
   };
   struct Session {
     std::string name;
@@ -120,6 +126,9 @@ class Links {
   void on_pairing_frame(LinkId id, Link& link, const wire::Message& message);
   void on_pair(LinkId id, Link& link, const wire::Pair& pair);
   void on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& confirm);
+  void on_wrong_code(LinkId id, const Link& link, std::uint64_t unix_s);
+  [[nodiscard]] wire::Bye no_code(std::uint64_t unix_s) const;
+  void show_next_code();
   // Who fetches files is no worker, and has no session of the engine: links_files.cpp.
   void open_files(LinkId id, Link& link);
   void on_files_frame(LinkId id, const wire::Frame& frame);

@@ -8,6 +8,7 @@
 #include "runtime/head/invitations.h"
 #include "runtime/pairing.h"
 #include "store/secret_file.h"
+#include "transport/crypto.h"
 
 namespace motley::runtime {
 namespace {
@@ -30,6 +31,10 @@ std::optional<PairingCode> parse_pairing(const std::string& text) {
   return code;
 }
 
+std::string line_of(const PairingCode& code) { return code.digits + " " + std::to_string(code.until_unix_s) + "\n"; }
+
+PairingCode new_code(std::uint64_t unix_s) { return {make_code(), unix_s + kCodeSeconds}; }
+
 }  // namespace
 
 Result<PairingCode> open_pairing(const fs::path& run_dir) {
@@ -44,31 +49,65 @@ Result<PairingCode> open_pairing(const fs::path& run_dir) {
     return Error{ErrorCode::input, "a run in plain text pairs with nobody: whoever listens would have its token",
                  "motley train without --plaintext; or motley join TOKEN"};
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kCodeTime).count();
-  PairingCode code{make_code(), unix_seconds() + static_cast<std::uint64_t>(seconds), typed_addresses(*token)};
-  const std::string line = code.digits + " " + std::to_string(code.until_unix_s) + "\n";
-  if (Status written = store::write_secret_file(run_dir / kPairingFile, line); !written) return written.error();
+  PairingCode code = new_code(unix_seconds());
+  if (Status written = store::write_secret_file(run_dir / kPairingFile, line_of(code)); !written)
+    return written.error();
+  code.addresses = typed_addresses(*token);
   return code;
 }
 
-void Pairing::look() {
-  if (is_over()) return;
+void Pairing::take(PairingCode code, std::uint64_t unix_s) {
+  transport::wipe(digits_);
+  digits_ = std::move(code.digits);
+  ++number_;
+  state_ = decide(state_, CodeMade{code.until_unix_s}, unix_s).state;
+}
+
+// What could not be written or removed is in the file still, and was seen there: it does not come back.
+void Pairing::look(std::uint64_t unix_s) {
   const Result<std::string> text = store::read_secret_file(run_dir_ / kPairingFile, kPairingBytesMax);
-  code_ = text ? parse_pairing(*text).value_or(PairingCode{}) : PairingCode{};
+  const std::string now = text ? *text : std::string();
+  if (now == seen_) return;
+  seen_ = now;
+  take(parse_pairing(now).value_or(PairingCode{}), unix_s);
 }
 
 std::optional<std::string> Pairing::code(std::uint64_t unix_s) const {
-  if (is_over() || code_.digits.empty() || unix_s >= code_.until_unix_s) return std::nullopt;
-  return code_.digits;
+  if (!state_.good(unix_s)) return std::nullopt;
+  return digits_;
 }
 
-unsigned Pairing::count_wrong() {
-  ++wrong_;
-  if (is_over()) {
-    std::error_code ignored;  // it is not looked at any more
-    fs::remove(run_dir_ / kPairingFile, ignored);
+void Pairing::used(std::uint64_t unix_s) {
+  state_ = decide(state_, CodeUsed{}, unix_s).state;
+  end();
+}
+
+unsigned Pairing::wrong(std::uint64_t unix_s) {
+  state_ = decide(state_, CodeWrong{}, unix_s).state;
+  if (state_.end != CodeEnd::none) end();
+  return state_.wrong;
+}
+
+// For the next process of this run as well.
+void Pairing::end() {
+  transport::wipe(digits_);
+  std::error_code failed;
+  fs::remove(run_dir_ / kPairingFile, failed);
+  if (!failed) seen_.clear();
+}
+
+std::optional<PairingCode> Pairing::renew(std::uint64_t unix_s) {
+  const CodeDecision decision = decide(state_, CodeTick{}, unix_s);
+  state_ = decision.state;
+  if (!decision.make_another) return std::nullopt;
+  look(unix_s);
+  if (!state_.good(unix_s)) {
+    const PairingCode made = new_code(unix_s);
+    const std::string line = line_of(made);
+    if (store::write_secret_file(run_dir_ / kPairingFile, line)) seen_ = line;
+    take(made, unix_s);
   }
-  return wrong_;
+  return PairingCode{digits_, state_.until_unix_s};
 }
 
 }  // namespace motley::runtime

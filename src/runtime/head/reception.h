@@ -11,9 +11,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "fleet/token.h"
 #include "runtime/head/door.h"
+#include "runtime/head/invitations.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 #include "transport/tcp/tcp.h"
@@ -38,8 +40,13 @@ class Reception {
   /// Writes the token to a file, for who reads it there. It goes with the end of the last run, if that is over.
   /// REQUIRES is_open().
   Status show_in(const std::string& file);
-  /// The newest run has ended. over: it is not to be resumed.
-  void ended(bool over) { over_ = over; }
+  /// The newest run has ended. over: it is not to be resumed. `guests`: of its directory.
+  void ended(bool over, GuestList guests = {}) {
+    over_ = over;
+    guests_ = std::move(guests);
+  }
+  /// Whom the run before knew.
+  [[nodiscard]] const GuestList& guests() const noexcept { return guests_; }
   /// Who waits comes in now, and from here on whoever comes.
   void receive(transport::AcceptHandler guest);
   /// When it returns, `guest` is not called any more: who comes waits.
@@ -58,6 +65,7 @@ class Reception {
   std::deque<std::shared_ptr<transport::Connection>> waiting_;
   transport::Identity identity_{};
   fleet::JoinToken token_{};
+  GuestList guests_{};
   std::string file_{};  // that the token was shown in
   std::atomic<bool> over_ = false;
   int process_ = ::getpid();

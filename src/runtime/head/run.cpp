@@ -256,6 +256,7 @@ Status Run::start_listening() {
     offers = std::move(*files);
   }
   token = reception->token();
+  if (Status status = write_guest_list(reception->guests(), dir->path()); !status) return status;
   if (Status status = dir->write_file("token", fleet::to_text(token) + "\n", true); !status) return status;
   if (options.pair) {
     const Result<PairingCode> code = open_pairing(dir->path());

@@ -31,6 +31,7 @@ inline std::vector<Event> of_the_start() {
                      .addresses = {"192.168.1.7", "10.0.0.2"},
                      .verbose = true,
                      .plaintext = true},
+          CodeShown{"123456", {"192.168.1.7", "10.0.0.2"}, 1764211000, "is used", true},
           WorkerChanged{"desktop/cuda:0", "desktop", "cuda:0", "NVIDIA RTX 3060, 12 GiB", "joined", "it has the model"},
           WorkerChanged{"laptop/cpu", "laptop", "cpu", "", "lost", "nothing heard for 1.8 s"},
           WorkerChanged{"a stranger", "", "", "", "refused", "wrong-token: expected \"proof\", found \xff\t(3 so far)"},

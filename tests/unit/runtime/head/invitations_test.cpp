@@ -75,6 +75,47 @@ TEST_F(InvitationsTest, ATokenForOneLetsInOne) {
   store::test::expect_for_its_owner(fs::directory_iterator(dir / "invitations")->path());
 }
 
+TEST_F(InvitationsTest, AnInvitationOfAKeyLetsInThatKeyAlone) {
+  own.expires_unix_s = kNow - 1;
+  Invitations invitations(own, dir);
+  const fleet::JoinToken token = invitations.invite(key(1));
+  EXPECT_EQ(token.run, own.run);
+  EXPECT_EQ(token.spki, own.spki);
+  EXPECT_NE(token.id, own.id);
+  EXPECT_NE(token.secret, own.secret);
+  Invitations restarted(own, dir);
+  for (Invitations* each : {&invitations, &restarted}) {
+    ASSERT_NE(each->find(token.id), nullptr);
+    EXPECT_EQ(*each->find(token.id), token);
+    EXPECT_NE(why(each->admit(token.id, key(2), kNow)).find("has let one in"), std::string::npos);
+    EXPECT_FALSE(each->admit(token.id, {}, kNow).ok());
+    EXPECT_TRUE(each->admit(token.id, {}, kNow, true).ok());  // the head's own user could read its token
+    EXPECT_TRUE(each->admit(token.id, key(1), kNow).ok());
+    EXPECT_TRUE(each->admit(token.id, key(1), kNow).ok());
+  }
+  store::test::expect_for_its_owner(fs::directory_iterator(dir / "invitations")->path());
+  invitations.shut_out(key(1));
+  EXPECT_FALSE(invitations.admit(token.id, key(1), kNow).ok());
+}
+
+TEST_F(InvitationsTest, TheNextRunOfALaunchKnowsTheGuestsOfTheOneBefore) {
+  Invitations before(own, dir);
+  const fleet::JoinToken guest = before.invite(key(1)), sent_away = before.invite(key(2));
+  before.shut_out(key(2));
+  const fs::path next = dir / "next";
+  fs::create_directories(next);
+  const GuestList guests = guest_list(dir);
+  EXPECT_EQ(guests.invitations.size(), 2U);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(write_guest_list(guests, next).ok());
+  EXPECT_EQ(guest_list(next).revoked, guests.revoked);
+  Invitations after(own, next);
+  ASSERT_TRUE(after.find(guest.id) != nullptr && after.find(sent_away.id) != nullptr);
+  EXPECT_TRUE(after.admit(guest.id, key(1), kNow).ok());
+  EXPECT_FALSE(after.admit(guest.id, key(3), kNow).ok());
+  EXPECT_FALSE(after.admit(sent_away.id, key(2), kNow).ok());
+  EXPECT_TRUE(write_guest_list({}, dir / "nowhere").ok());
+}
+
 TEST_F(InvitationsTest, WithoutAKeyATokenForOneIsUsedOnce) {
   Invitations invitations(own, dir);
   const fleet::JoinToken token = once();

@@ -40,13 +40,13 @@ class RunThatPairs : public testing::Test {
 
 TEST_F(RunThatPairs, HasNoCodeUntilThereIsOne) {
   Pairing pairing(directory_);
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_FALSE(pairing.code(unix_seconds()));
   const auto code = open_pairing(directory_);
   ASSERT_TRUE(code) << code.error().message;
   EXPECT_EQ(code->addresses, std::vector<std::string>{"10.77.0.10"});
   EXPECT_FALSE(pairing.code(unix_seconds()));
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_EQ(pairing.code(unix_seconds()), code->digits);
 }
 
@@ -63,7 +63,7 @@ TEST_F(RunThatPairs, ACodeIsGoodForTenMinutes) {
   const std::uint64_t before = unix_seconds();
   const auto code = open_pairing(directory_);
   Pairing pairing(directory_);
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_GE(code->until_unix_s, before + 600);
   EXPECT_TRUE(pairing.code(code->until_unix_s - 1));
   EXPECT_FALSE(pairing.code(code->until_unix_s));
@@ -73,27 +73,57 @@ TEST_F(RunThatPairs, ANewCodeReplacesTheOldOne) {
   const auto first = open_pairing(directory_), second = open_pairing(directory_);
   ASSERT_TRUE(first && second);
   Pairing pairing(directory_);
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_EQ(pairing.code(unix_seconds()), second->digits);
   fs::remove(directory_ / "pairing");
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_FALSE(pairing.code(unix_seconds()));
 }
 
-TEST_F(RunThatPairs, FiveWrongCodesAreTheLast) {
-  ASSERT_TRUE(open_pairing(directory_));
-  Pairing pairing(directory_);
-  pairing.look();
-  for (unsigned wrong = 1; wrong < kWrongCodesMax; ++wrong) {
-    EXPECT_EQ(pairing.count_wrong(), wrong);
-    EXPECT_TRUE(pairing.code(unix_seconds()));
+TEST_F(RunThatPairs, ACodeThatIsUsedOrGuessedDoesNotComeBack) {
+  for (const bool used : {true, false}) {
+    const auto first = open_pairing(directory_);
+    const std::uint64_t now = unix_seconds();
+    Pairing pairing(directory_);
+    pairing.look(now);
+    if (used) pairing.used(now);
+    for (unsigned wrong = 1; !used && wrong <= kWrongCodesMax; ++wrong) EXPECT_EQ(pairing.wrong(now), wrong);
+    pairing.look(now);
+    EXPECT_FALSE(pairing.code(now));
+    Pairing restarted(directory_);
+    restarted.look(now);
+    EXPECT_FALSE(restarted.code(now));
+    const auto asked_for = open_pairing(directory_);
+    pairing.look(now);
+    EXPECT_EQ(pairing.code(now), asked_for->digits);
   }
-  EXPECT_EQ(pairing.count_wrong(), kWrongCodesMax);
-  EXPECT_TRUE(pairing.is_over());
-  EXPECT_FALSE(pairing.code(unix_seconds()));
-  ASSERT_TRUE(open_pairing(directory_)) << "a code that somebody asks for then";
-  pairing.look();
-  EXPECT_FALSE(pairing.code(unix_seconds())) << "counts for the head's next start alone";
+}
+
+TEST_F(RunThatPairs, TheNextCodeIsInTheFileToo) {
+  ASSERT_TRUE(open_pairing(directory_));
+  const std::uint64_t now = unix_seconds();
+  Pairing pairing(directory_);
+  pairing.look(now);
+  const std::uint64_t number = pairing.number();
+  EXPECT_FALSE(pairing.renew(now));
+  pairing.used(now);
+  const auto next = pairing.renew(now);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(pairing.code(now), next->digits);
+  EXPECT_EQ(next->until_unix_s, now + kCodeSeconds);
+  EXPECT_NE(pairing.number(), number);
+  EXPECT_FALSE(pairing.renew(now));
+  Pairing restarted(directory_);
+  restarted.look(now);
+  EXPECT_EQ(restarted.code(now), next->digits);
+}
+
+TEST_F(RunThatPairs, ACodeThatSomebodyAskedForIsTheNext) {
+  Pairing pairing(directory_);
+  const auto asked_for = open_pairing(directory_);
+  const auto next = pairing.renew(unix_seconds());
+  ASSERT_TRUE(asked_for && next);
+  EXPECT_EQ(next->digits, asked_for->digits);
 }
 
 TEST_F(RunThatPairs, ADamagedFileIsNoCode) {
@@ -101,11 +131,11 @@ TEST_F(RunThatPairs, ADamagedFileIsNoCode) {
   for (const char* text : {"", "123456", "123456 ", "123456 x", "12345 99999999999", "1234567 99999999999",
                            "123456 99999999999 1", "123 45 99999999999", "123456 999999999999999999999999999"}) {
     ASSERT_TRUE(store::write_secret_file(directory_ / "pairing", text).ok());
-    pairing.look();
+    pairing.look(unix_seconds());
     EXPECT_FALSE(pairing.code(0)) << text;
   }
   ASSERT_TRUE(store::write_secret_file(directory_ / "pairing", "123456 99999999999").ok());
-  pairing.look();
+  pairing.look(unix_seconds());
   EXPECT_EQ(pairing.code(0), "123456");
 }
 
