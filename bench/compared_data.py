@@ -68,11 +68,11 @@ def run(options):
     torch.set_num_threads(options.threads)
     for name, make in SETS.items():
         data_set = make()
-        tell(what="fingerprint", set=name, **timed(options.rounds, lambda: _data.Recipe(
+        tell(what="fingerprint", set=name, **timed(options.rounds, lambda: _data.BatchSource(
             torch.utils.data.DataLoader(data_set, 256, shuffle=True), "train_loader").fingerprint()))
     weights = torch.rand(1_000_000)
     sampler = torch.utils.data.WeightedRandomSampler(weights, len(weights), generator=torch.Generator().manual_seed(1))
-    made = _data.Recipe(torch.utils.data.DataLoader(data_set, 256, sampler=sampler), "train_loader")
+    made = _data.BatchSource(torch.utils.data.DataLoader(data_set, 256, sampler=sampler), "train_loader")
     epoch = iter(range(1, 1 + options.rounds))
     state = {}
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "plan/exposure.h"
+#include "plan/exposed_comm.h"
 #include "plan/time_model.h"
 
 namespace {
@@ -79,15 +79,15 @@ Errors device(const Series& series, std::uint64_t seed) {
 
 Errors wire(const Series& series, double usual, std::uint64_t seed) {
   Philox random(seed);
-  Exposure exposure;
+  ExposedComm exposed_comm;
   Errors errors;
   double wandered = 1;
   for (int pass = 0; pass < series.passes; ++pass) {
     const double factor = series.factor(pass, random);
     if (series.vary > 0) wandered *= std::exp(series.vary * random.gaussian());
     const double truth = (factor > 15 ? 1 : factor) * wandered * usual;
-    if (pass >= series.from) errors.add(exposure.believed(), truth, kComputed + truth);
-    exposure.pass(kComputed + factor * wandered * usual * series.noisy(series.noise, random), kComputed);
+    if (pass >= series.from) errors.add(exposed_comm.believed(), truth, kComputed + truth);
+    exposed_comm.pass(kComputed + factor * wandered * usual * series.noisy(series.noise, random), kComputed);
   }
   return errors;
 }

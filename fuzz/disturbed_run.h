@@ -83,7 +83,7 @@ class Machine final : public engine::WorkerOutput {
   }
   void finish_early(std::uint64_t) override { limit_ = std::max<std::uint64_t>(done_, 1); }
   void admitted(std::uint64_t) override {}
-  void make_steps(engine::StretchOrder) override {}
+  void make_steps(engine::DelegatedSteps) override {}
   void end_steps(std::uint64_t) override {}
   void step_done(std::uint64_t, std::uint64_t) override {}
   void disconnect(bool, const Error& why) override {
@@ -180,7 +180,7 @@ class Run final : public engine::CoordinatorOutput {
     of.session = ++sessions_;
     wire::Hello hello;
     hello.name = "machine" + std::to_string(of.number());
-    coordinator_->session_opened(of.session, hello, engine::Reach::network, now);
+    coordinator_->session_opened(of.session, hello, engine::Locality::network, now);
   }
   void session_closed(engine::SessionId session) {
     std::erase_if(outbox_, [&](const auto& sent) { return sent.first == session; });

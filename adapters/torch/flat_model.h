@@ -36,7 +36,7 @@ class FlatModel {
   struct Abandoned {};
   /// The chunks from `first` on.
   void load(ChunkId first, std::span<const std::span<const float>> chunks);
-  /// Whether the weights are still those that load() brought: no residence has moved them since.
+  /// Whether the weights are still those that load() brought: no device optimizer has moved them since.
   [[nodiscard]] bool keeps_weights() const noexcept { return !moved_; }
   /// From now on forward() asks it for what it comes to, until it is told of another one; nullptr: all weights are
   /// here.
@@ -60,7 +60,7 @@ class FlatModel {
     at::Tensor mean_now, var_now;  // in the weights
     double momentum = 0;
   };
-  // For a TorchResidence. What lies on the device:
+  // For a TorchDeviceOptimizer. What lies on the device:
   [[nodiscard]] const at::Tensor& weights() const noexcept { return weights_; }
   [[nodiscard]] const at::Tensor& gradients() const noexcept { return gradients_; }
   [[nodiscard]] const std::vector<Statistic>& statistics() const noexcept { return statistics_; }

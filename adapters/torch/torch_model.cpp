@@ -16,7 +16,7 @@
 #include "torch/generators.h"
 #include "torch/guard.h"
 #include "torch/sample_reader.h"
-#include "torch/torch_residence.h"
+#include "torch/torch_device_optimizer.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -29,7 +29,7 @@ class TorchModel final : public DeviceModel {
              std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test, unsigned threads,
              bool staged, Capabilities capabilities)
       : model_(std::move(model), device, staged),
-        residence_(model_),
+        device_optimizer_(model_),
         loss_(loss),
         group_samples_(group_samples),
         threads_(threads),
@@ -72,7 +72,7 @@ class TorchModel final : public DeviceModel {
   }
 
   // What an optimizer on such a device left out could not be computed again.
-  Residence* residence() override { return model_.staged() && !canary_ ? &residence_ : nullptr; }
+  DeviceOptimizer* device_optimizer() override { return model_.staged() && !canary_ ? &device_optimizer_ : nullptr; }
   Flow flow() const override { return model_.staged() ? Flow::behind : Flow::overlapped; }
   std::uint32_t group(PassKind) const override { return model_.acts_on_groups() ? group_samples_ : 0; }
   std::uint32_t at_once(const Task& task) const override {
@@ -139,7 +139,7 @@ class TorchModel final : public DeviceModel {
   }
 
   Result<Sums> sums() override {
-    if (task_->resident) residence_.set_loss_sum(std::exchange(sums_.loss_sum, 0));
+    if (task_->resident) device_optimizer_.set_loss_sum(std::exchange(sums_.loss_sum, 0));
     return sums_;
   }
 
@@ -196,7 +196,7 @@ class TorchModel final : public DeviceModel {
   std::optional<SampleReader>& reader() { return trains() ? train_ : test_; }
 
   FlatModel model_;
-  TorchResidence residence_;
+  TorchDeviceOptimizer device_optimizer_;
   Loss loss_;
   std::uint32_t group_samples_;
   unsigned threads_;

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "commands.h"
-#include "manners_options.h"
+#include "resource_policy_options.h"
 #include "runtime/inputs.h"
 #include "runtime/pairing.h"
 #include "runtime/worker/machine_key.h"
@@ -199,7 +199,7 @@ void add_join(CLI::App& app, Command& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   add_name(*command, arguments->options.name);
-  add_manners(*command, arguments->options.manners);
+  add_resource_policy(*command, arguments->options.resource_policy);
   add_yielding(*command, arguments->options.yield);
   command
       ->add_option("--set", arguments->options.overrides,

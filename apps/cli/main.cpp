@@ -9,12 +9,12 @@
 #endif
 
 int main(int argc, char** argv) {
-  motley::cli::Surroundings surroundings;
+  motley::cli::Services services;
 #ifdef MOTLEY_WITH_HTTP
-  surroundings.retrieve = motley::http::retriever();
+  services.retrieve = motley::http::retriever();
 #endif
 #ifdef MOTLEY_WITH_TORCH
-  surroundings.torch = motley::cli::libtorch_models();
+  services.torch = motley::cli::libtorch_models();
 #endif
-  return motley::cli::run_program(argc, argv, surroundings);
+  return motley::cli::run_program(argc, argv, services);
 }

@@ -1,5 +1,5 @@
 #include "commands.h"
-#include "manners_options.h"
+#include "resource_policy_options.h"
 
 namespace motley::cli {
 

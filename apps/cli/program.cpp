@@ -75,14 +75,14 @@ std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::s
   return theirs;
 }
 
-int run(int argc, char** argv, const Surroundings& surroundings) {
+int run(int argc, char** argv, const Services& services) {
   CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
   app.set_version_flag("--version", "motley " MOTLEY_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
-  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.torch);
-  context.torch = surroundings.torch;
+  context.models = make_models(services.retrieve, services.bring, services.torch);
+  context.torch = services.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
   add_train(app, chosen);
@@ -106,8 +106,8 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
     return usage_error(app, error, argc, argv);
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
-  context.has_python = static_cast<bool>(surroundings.run_script);
-  context.python = surroundings.python;
+  context.has_python = static_cast<bool>(services.run_script);
+  context.python = services.python;
   context.replace_sink(make_output(context.json));
   Status status;
   {
@@ -117,7 +117,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
     });
     status = chosen(context);
   }
-  if (status) return context.launch ? surroundings.run_script(*context.launch) : 0;
+  if (status) return context.launch ? services.run_script(*context.launch) : 0;
   context.sink->take(report::Failure{status.error()});
   return exit_status(status.error().code);
 }
@@ -134,8 +134,8 @@ std::vector<std::string>& Launch::devices() { return role == Role::join ? join.d
 
 std::vector<std::string> Launch::join_options() const {
   const runtime::JoinOptions as = role == Role::join ? join : as_join(head.train);
-  std::vector<std::string> words{"--share", formatted("%.9g", as.manners.duty), "--nice",
-                                 std::to_string(as.manners.nice), "--no-keep-awake"};  // this process does that
+  std::vector<std::string> words{"--share", formatted("%.9g", as.resource_policy.duty), "--nice",
+                                 std::to_string(as.resource_policy.nice), "--no-keep-awake"};  // this process does that
   const auto add = [&words](const char* option, const std::string& value) {
     words.emplace_back(option);
     words.push_back(value);
@@ -153,14 +153,14 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   join.devices = train.devices;
   join.threads = train.threads;
   join.name = train.name;
-  join.manners = train.manners;
+  join.resource_policy = train.resource_policy;
   join.data_directories = {"/"};  // whoever started the ranks started the head
   return join;
 }
 
-int run_program(int argc, char** argv, const Surroundings& surroundings) {
+int run_program(int argc, char** argv, const Services& services) {
   try {
-    return run(argc, argv, surroundings);
+    return run(argc, argv, services);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "motley: bug: %s\n", error.what());
     return 1;

@@ -44,7 +44,7 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train);
 using ScriptRunner = std::function<int(const Launch&)>;
 
 /// What the program gets from where it runs.
-struct Surroundings {
+struct Services {
   data::Retrieve retrieve{};             // without it no data set is downloaded
   data::Bring bring{};                   // without it of all addresses http alone is fetched
   ScriptRunner run_script{};             // without it commands with a script are errors
@@ -53,7 +53,7 @@ struct Surroundings {
 };
 
 /// No exception leaves it.
-int run_program(int argc, char** argv, const Surroundings& surroundings);
+int run_program(int argc, char** argv, const Services& services);
 
 /// Workers report to it from their own threads. REQUIRES `sink` outlives what is returned.
 class JoinDisplay {

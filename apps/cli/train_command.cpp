@@ -1,6 +1,6 @@
 #include "commands.h"
 #include "durations.h"
-#include "manners_options.h"
+#include "resource_policy_options.h"
 #include "standard_streams.h"
 
 namespace motley::cli {
@@ -75,7 +75,7 @@ void add_train(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   add_name(*command, options->name);
-  add_manners(*command, options->manners);
+  add_resource_policy(*command, options->resource_policy);
   command->add_option("--on", arguments->on, "ray: its nodes become workers (motley of the Python package)");
   command->add_option("--address", arguments->address, "of the Ray cluster (default: this machine's)");
   command->callback(

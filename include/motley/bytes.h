@@ -23,9 +23,9 @@ class SharedBytes {
   SharedBytes() = default;
   SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
       : owner_(std::move(owner)), bytes_(bytes) {}
-  /// `there`: lives as long as the owner.
-  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, const OnDevice* there) noexcept
-      : owner_(std::move(owner)), bytes_(bytes), there_(there) {}
+  /// `on_device`: lives as long as the owner.
+  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, const OnDevice* on_device) noexcept
+      : owner_(std::move(owner)), bytes_(bytes), on_device_(on_device) {}
 
   /// A copy of `bytes` in memory of its own, aligned as BufferPool's.
   static SharedBytes copy_of(std::span<const std::byte> bytes);
@@ -35,7 +35,7 @@ class SharedBytes {
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   /// The same owner, fewer bytes. REQUIRES offset + count <= size().
   [[nodiscard]] SharedBytes slice(std::size_t offset, std::size_t count) const {
-    return {owner_, bytes_.subspan(offset, count), there_};
+    return {owner_, bytes_.subspan(offset, count), on_device_};
   }
   /// The bytes as floats. REQUIRES size() % 4 == 0 and 4-byte alignment (true for pooled buffers).
   [[nodiscard]] std::span<const float> floats() const noexcept {
@@ -43,7 +43,7 @@ class SharedBytes {
   }
 
   /// null: they are in the host's memory.
-  [[nodiscard]] const OnDevice* on_device() const noexcept { return there_; }
+  [[nodiscard]] const OnDevice* on_device() const noexcept { return on_device_; }
 
   /// The buffer to write into again where nobody else holds it, and this is empty then; else nothing. REQUIRES that it
   /// was sealed from MutableBytes.
@@ -52,7 +52,7 @@ class SharedBytes {
  private:
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
-  const OnDevice* there_ = nullptr;
+  const OnDevice* on_device_ = nullptr;
 };
 
 /// A buffer that is filled once and then sealed into SharedBytes. Move-only.

@@ -21,7 +21,7 @@
 namespace motley {
 
 class DeviceServer;
-class Residence;
+class DeviceOptimizer;
 
 struct Capabilities {
   std::string device;               // "cpu", "cuda:0", "mps"
@@ -120,7 +120,7 @@ class DeviceModel {
     return {};
   }
   /// Where weights, gradient and optimizer state can stay for many steps; nullptr: the device's memory is the host's.
-  virtual Residence* residence() { return nullptr; }
+  virtual DeviceOptimizer* device_optimizer() { return nullptr; }
   /// Where contributions can be summed, and the optimizer runs, beside the gradient; nullptr: on the host.
   virtual std::shared_ptr<DeviceServer> server() { return nullptr; }
 
@@ -153,7 +153,7 @@ class DeviceModel {
   /// Adds the gradient of the newest forward(). `finals`: nothing will be added after it, and chunks may leave.
   virtual Status backward(Finals* finals) = 0;
   /// Over all forward() of the task. May wait for the device, but where the task is resident and not kept: its loss_sum
-  /// is zero, and the residence tells it.
+  /// is zero, and the device optimizer tells it.
   virtual Result<Sums> sums() = 0;
   /// Nothing is added to the gradient of these `count` samples any more; gradient() has it from here on, unless the
   /// task is resident.

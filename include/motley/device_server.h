@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "motley/bytes.h"
-#include "motley/residence.h"
+#include "motley/device_optimizer.h"
 #include "motley/result.h"
 
 namespace motley {
@@ -18,10 +18,11 @@ struct GradientPart {
   SharedBytes bytes;
 };
 
-/// A residence for steps to which others contribute as well: sum(), then reduce(), whose loss is zero, then update(),
-/// then bring_weights(). What tasks compute with is beside it, so that what still runs does not matter. Methods are
-/// called by one thread at a time, another one than computes; but settled() and has(), by any. bring(true) is not.
-class DeviceServer : public Residence {
+/// A device optimizer for steps to which others contribute as well: sum(), then reduce(), whose loss is zero, then
+/// update(), then download_weights(). What tasks compute with is beside it, so that what still runs does not matter.
+/// Methods are called by one thread at a time, another one than computes; but settled() and has(), by any.
+/// download(true) is not.
+class DeviceServer : public DeviceOptimizer {
  public:
   /// Between settle() and leave().
   [[nodiscard]] virtual bool settled() const noexcept = 0;
@@ -30,9 +31,9 @@ class DeviceServer : public Residence {
   /// The parts of each chunk, in their order, become its gradient sum. After an error, weights and state are as before.
   virtual Status sum(std::span<const std::vector<GradientPart>> chunks) = 0;
   /// By chunk, fp32, on the host.
-  virtual Result<std::vector<SharedBytes>> bring_weights() = 0;
-  /// What of a kept gradient is in `there`, on the host.
-  virtual Result<SharedBytes> fetch(const SharedBytes& there) = 0;
+  virtual Result<std::vector<SharedBytes>> download_weights() = 0;
+  /// What of a kept gradient is in `on_device`, on the host.
+  virtual Result<SharedBytes> fetch(const SharedBytes& on_device) = 0;
 };
 
 }  // namespace motley

@@ -39,7 +39,7 @@ struct Task {
   bool from_end = false;   // computed from the last sample downwards: what is done is the end of `indices`
   /// Train passes: position p of the pass is position `order_first + p` of this epoch's sample order.
   std::uint64_t epoch = 0, order_first = 0;
-  /// With the weights of the device's residence, where the gradient stays; those of its server, if the task is kept.
+  /// With the weights of the device's optimizer, where the gradient stays; those of its server, if the task is kept.
   bool resident = false;
   LossState state{};
   /// The gradient stays on the device, where its server sums: DeviceModel::keep().

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "bindings.h"
+#include "event_queue.h"
 #include "machine/keep_awake.h"
 #include "output.h"
 #include "program.h"
 #include "report/terminal_sink.h"
 #include "runtime/head/head.h"
 #include "script_models.h"
-#include "story.h"
 #include "tensor/flat_chunks.h"
 
 namespace motley::python {
@@ -39,39 +39,39 @@ void copy_optimizer(const report::ModelState& state, const std::string& name, co
 }
 
 // The weights that the event is about.
-std::uint64_t version_of(const Told& told) {
+std::uint64_t version_of(const QueuedEvent& queued) {
   return std::visit(report::overloaded{[](const report::StepDone& e) { return e.step + 1; },
-                                       [](const report::MarkReached& e) { return e.version; },
+                                       [](const report::EvalPointReached& e) { return e.version; },
                                        [](const report::EvalDone& e) { return e.step; }},
-                    told.event);
+                    queued.event);
 }
 
 template <class F>
-auto of_all(const Told& told, F&& get) {
-  return std::visit(get, told.event);
+auto of_all(const QueuedEvent& queued, F&& get) {
+  return std::visit(get, queued.event);
 }
 
 // 0 for an evaluation.
 template <class F>
-double of_training(const Told& told, F&& get) {
-  return std::visit(report::overloaded{[](const report::EvalDone&) { return 0.0; }, get}, told.event);
+double of_training(const QueuedEvent& queued, F&& get) {
+  return std::visit(report::overloaded{[](const report::EvalDone&) { return 0.0; }, get}, queued.event);
 }
 
 class HeadRun {
  public:
   HeadRun(const cli::Launch& launch, const Script& script, const std::string& config, bool steps,
-          const std::string& holds, bool live)
+          const std::string& pauses, bool live)
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
-        story_(std::make_shared<Story>(told_, steps || holds == "steps", holds_of(holds))),
+        sequencer_(std::make_shared<EventSequencer>(queue_, steps || pauses == "steps", pauses_of(pauses))),
         output_(make_screen(launch.json, live)),
-        sink_(std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{output_, story_})),
+        sink_(std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{output_, sequencer_})),
         groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
     options_.join_with = launch.join_with();
-    options_.holds = holds_of(holds);
+    options_.pauses = pauses_of(pauses);
     if (script.follower != nullptr) {
       options_.rates_after = [this, follower = script.follower](const report::EvalDone& done) {
         return follow(follower->get(), done);
@@ -96,30 +96,30 @@ class HeadRun {
   /// Opens the run's files and its door.
   void open() {
     const nb::gil_scoped_release no_gil;
-    if (options_.manners.keep_awake) awake_.emplace(machine::kTrainsHere);
+    if (options_.resource_policy.keep_awake) awake_.emplace(machine::kTrainsHere);
     head_ = std::make_unique<runtime::Head>(options_, models_, *sink_);
     raise_if(head_->open());
     const std::uint64_t version = head_->run().server->version();
-    const bool owed = head_->run().hold_owed && options_.holds != modes::Holds::never;
+    const bool owed = head_->run().pause_owed && options_.pauses != modes::Pauses::never;
     bodies_until_ = owed && version > 0 ? version - 1 : version;
   }
   /// Lets it begin. REQUIRES open().
   void start() {
     const nb::gil_scoped_release no_gil;
-    told_.begin();
+    queue_.begin();
     head_->start(true, [this] {
-      story_->end();
-      told_.end();
+      sequencer_->end();
+      queue_.end();
     });
     started_ = true;
   }
-  std::optional<Told> next() {
+  std::optional<QueuedEvent> next() {
     if (forked()) return std::nullopt;
     end_idle_openmp_threads();
-    std::optional<Told> told = told_.next();
-    if (told) {
-      if (told->held) held_ = told;
-      return told;
+    std::optional<QueuedEvent> queued = queue_.next();
+    if (queued) {
+      if (queued->paused) paused_ = queued;
+      return queued;
     }
     Status status;
     {
@@ -130,18 +130,18 @@ class HeadRun {
     raise_if(status);
     return std::nullopt;
   }
-  /// After next() told that the run is held.
+  /// After next() told that the run is paused.
   void go_on(const std::optional<std::vector<double>>& rates, const std::optional<nb::bytes>& state,
              const std::vector<std::pair<std::uint64_t, std::uint64_t>>& batches) {
-    if (!held_) throw nb::value_error("the run is not held");
+    if (!paused_) throw nb::value_error("the run is not held");
     if (rates && rates->size() != groups_) throw nb::value_error("expected a learning rate for each group");
-    engine::Release release{.version = version_of(*held_), .rates = rates, .state = std::nullopt};
-    release.batches = batch_changes(batches, release.version);
-    if (state) release.state = loss_state(*state);
-    held_->state->optimizer.clear();  // the server's to write over
-    const bool mark = !held_->held_step;
-    held_.reset();
-    if (started_ && !forked()) head_->host().go_on(std::move(release), mark);
+    engine::Resume resume{.version = version_of(*paused_), .rates = rates, .state = std::nullopt};
+    resume.batches = batch_changes(batches, resume.version);
+    if (state) resume.state = loss_state(*state);
+    paused_->state->optimizer.clear();  // the server's to write over
+    const bool eval_point = !paused_->paused_step;
+    paused_.reset();
+    if (started_ && !forked()) head_->host().go_on(std::move(resume), eval_point);
   }
   /// `final`: for good; else whoever works here may come back.
   void stop(bool final) {
@@ -204,26 +204,26 @@ class HeadRun {
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
 
-  static modes::Holds holds_of(const std::string& word) {
-    if (word == "marks") return modes::Holds::marks;
-    if (word == "steps") return modes::Holds::steps;
-    if (word != "never") throw nb::value_error("holds: expected never, marks or steps");
-    return modes::Holds::never;
+  static modes::Pauses pauses_of(const std::string& word) {
+    if (word == "eval_points") return modes::Pauses::eval_points;
+    if (word == "steps") return modes::Pauses::steps;
+    if (word != "never") throw nb::value_error("pauses: expected never, eval_points or steps");
+    return modes::Pauses::never;
   }
 
-  ToldQueue told_;
+  EventQueue queue_;
   runtime::TrainOptions options_;
   ScriptModels models_;
   std::shared_ptr<report::Display> display_;  // where the run is shown live
-  std::shared_ptr<Story> story_;
+  std::shared_ptr<EventSequencer> sequencer_;
   std::shared_ptr<cli::Output> output_;
   std::unique_ptr<report::Sink> sink_;
   std::optional<machine::KeepAwake> awake_;
   std::size_t groups_;
-  std::optional<Told> held_;  // told last, and not gone on from
+  std::optional<QueuedEvent> paused_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;
   bool started_ = false;
-  std::uint64_t bodies_until_ = 0;  // from where it goes on, the marks up to there were looked at
+  std::uint64_t bodies_until_ = 0;  // from where it goes on, the eval points up to there were looked at
   pid_t process_ = getpid();
 };
 
@@ -249,35 +249,41 @@ void bind_head(nb::module_& m) {
       .def("copy_weights", &copy_weights, nb::arg("layout"), nb::arg("to"))
       .def_prop_ro("optimizer_states", &optimizer_states)
       .def("copy_optimizer", &copy_optimizer, nb::arg("name"), nb::arg("layout"), nb::arg("to"));
-  nb::class_<Told>(m, "Event")
+  nb::class_<QueuedEvent>(m, "Event")
       .def_prop_ro("kind",
-                   [](const Told& told) {
+                   [](const QueuedEvent& queued) {
                      constexpr const char* kWords[] = {"step", "epoch", "evaluation"};
-                     return kWords[told.event.index()];
+                     return kWords[queued.event.index()];
                    })
       .def_prop_ro("version", &version_of)
-      .def_prop_ro("epoch", [](const Told& told) { return of_all(told, [](const auto& e) { return e.epoch; }); })
-      .def_prop_ro("samples", [](const Told& told) { return of_all(told, [](const auto& e) { return e.samples; }); })
-      .def_prop_ro("loss", [](const Told& told) { return of_all(told, [](const auto& e) { return e.loss; }); })
-      .def_prop_ro("seconds",
-                   [](const Told& told) { return of_training(told, [](const auto& e) { return e.seconds; }); })
-      .def_prop_ro("learning_rate",
-                   [](const Told& told) { return of_training(told, [](const auto& e) { return e.learning_rate; }); })
+      .def_prop_ro("epoch",
+                   [](const QueuedEvent& queued) { return of_all(queued, [](const auto& e) { return e.epoch; }); })
+      .def_prop_ro("samples",
+                   [](const QueuedEvent& queued) { return of_all(queued, [](const auto& e) { return e.samples; }); })
+      .def_prop_ro("loss",
+                   [](const QueuedEvent& queued) { return of_all(queued, [](const auto& e) { return e.loss; }); })
+      .def_prop_ro(
+          "seconds",
+          [](const QueuedEvent& queued) { return of_training(queued, [](const auto& e) { return e.seconds; }); })
+      .def_prop_ro(
+          "learning_rate",
+          [](const QueuedEvent& queued) { return of_training(queued, [](const auto& e) { return e.learning_rate; }); })
       .def_prop_ro("gradient_norm",
-                   [](const Told& told) {
-                     const auto* step = std::get_if<report::StepDone>(&told.event);
+                   [](const QueuedEvent& queued) {
+                     const auto* step = std::get_if<report::StepDone>(&queued.event);
                      return step != nullptr ? step->gradient_norm : 0;
                    })
       .def_prop_ro("scores",
-                   [](const Told& told) {
-                     const auto* tested = std::get_if<report::EvalDone>(&told.event);
+                   [](const QueuedEvent& queued) {
+                     const auto* tested = std::get_if<report::EvalDone>(&queued.event);
                      return tested != nullptr ? tested->scores : decltype(tested->scores)();
                    })
-      .def_ro("held", &Told::held)
-      .def_ro("state", &Told::state);
+      .def_ro("paused", &QueuedEvent::paused)
+      .def_ro("state", &QueuedEvent::state);
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
       .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&, bool>(),
-           nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"), nb::arg("live"))
+           nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("pauses"),
+           nb::arg("live"))
       .def("open", &HeadRun::open)
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)

@@ -11,7 +11,7 @@
 #include "base/fault_words.h"
 #include "machine/error_words.h"
 #include "machine/process_memory.h"
-#include "python_residence.h"
+#include "python_device_optimizer.h"
 #include "python_server.h"
 #include "wire/limits.h"
 
@@ -117,9 +117,9 @@ class PythonModel final : public DeviceModel {
     if (nb::hasattr(object, "numbers")) capabilities_.numbers = nb::cast<std::uint64_t>(object.attr("numbers"));
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     // What an optimizer on such a device left out could not be computed again.
-    if (!care_.any() && nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
-      residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),
-                         std::span(gradients_.data(), gradients_.size()));
+    if (!care_.any() && nb::hasattr(object, "device_optimizer") && !object.attr("device_optimizer").is_none()) {
+      device_optimizer_.emplace(object.attr("device_optimizer"), layout_, std::span(weight_data_, weights_.size()),
+                                std::span(gradients_.data(), gradients_.size()));
     }
     if (nb::hasattr(object, "server") && !object.attr("server").is_none())
       server_ = std::make_shared<PythonServer>(object.attr("server"), layout_);
@@ -130,7 +130,7 @@ class PythonModel final : public DeviceModel {
     weights_ = {};
     gradients_ = {};
     view_.reset();
-    residence_.reset();
+    device_optimizer_.reset();
     server_.reset();
     python_.reset();
   }
@@ -149,7 +149,7 @@ class PythonModel final : public DeviceModel {
       return {};  // a device that does not tell is taken as it is
     }
   }
-  Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
+  DeviceOptimizer* device_optimizer() override { return device_optimizer_ ? &*device_optimizer_ : nullptr; }
   std::shared_ptr<DeviceServer> server() override { return server_; }
   [[nodiscard]] Care care() const override { return care_; }
   std::optional<Fault> fault() override {
@@ -305,7 +305,7 @@ class PythonModel final : public DeviceModel {
   Flow flow_;
   std::uint32_t group_;
   bool counts_right_ = false;
-  std::optional<PythonResidence> residence_;
+  std::optional<PythonDeviceOptimizer> device_optimizer_;
   std::shared_ptr<PythonServer> server_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
   // Of the task.

@@ -6,7 +6,7 @@
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   numbers: int, of 64 bits: a hash of random numbers that it draws from a fixed seed; may be missing
 //   counts_right: bool, the first of the scores is how many samples were right; may be missing
-//   residence: what python_residence.h asks for, or None; may be missing
+//   device_optimizer: what python_device_optimizer.h asks for, or None; may be missing
 //   care: None, or (sizes of pass, seconds of a pass, whether forward() takes repeats), as motley::Care; may be missing
 //     Then there are fault() -> None | str and empty_caches(), too
 //   server: what python_server.h asks for, or None; may be missing

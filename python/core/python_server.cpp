@@ -43,7 +43,7 @@ std::uintptr_t address_of(const SharedBytes& bytes, const Chunk& place) {
 }  // namespace
 
 Status PythonServer::settle(const Snapshot& state, OptimizerKind kind) {
-  residence_.reset();
+  device_optimizer_.reset();
   Status opened = with_gil(ErrorCode::memory, [&] {
     nb::list chunks;
     for (const Chunk& chunk : layout_.chunks()) chunks.append(nb::make_tuple(chunk.offset, chunk.elements));
@@ -51,9 +51,9 @@ Status PythonServer::settle(const Snapshot& state, OptimizerKind kind) {
     using Arena = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     const auto host = nb::cast<Arena>(python_.get().attr("host"));
     host_ = {host.data(), host.size()};
-    residence_.emplace(python_.get().attr("residence"), layout_, host_, host_);
+    device_optimizer_.emplace(python_.get().attr("device_optimizer"), layout_, host_, host_);
   });
-  if (opened) opened = residence_->settle(state, kind);
+  if (opened) opened = device_optimizer_->settle(state, kind);
   if (!opened) {
     leave();
     return opened;
@@ -95,27 +95,27 @@ Status PythonServer::sum(std::span<const std::vector<GradientPart>> chunks) {
 }
 
 Result<StepNumbers> PythonServer::reduce(double weight, std::uint64_t samples) {
-  return residence_->reduce(weight, samples);
+  return device_optimizer_->reduce(weight, samples);
 }
 
 Status PythonServer::update(std::span<const StepScalars> groups, float factor) {
-  return residence_->update(groups, factor);
+  return device_optimizer_->update(groups, factor);
 }
 
-Result<std::vector<SharedBytes>> PythonServer::bring_weights() {
-  const Status came = with_gil(ErrorCode::io, [&] { python_.get().attr("bring")(); });
+Result<std::vector<SharedBytes>> PythonServer::download_weights() {
+  const Status came = with_gil(ErrorCode::io, [&] { python_.get().attr("download")(); });
   if (!came) return came.error();
   std::vector<SharedBytes> weights = copy_chunks(layout_, host_, true);
   now_has(weights);
   return weights;
 }
 
-Result<Snapshot> PythonServer::bring(bool aside) { return residence_->bring(aside); }
+Result<Snapshot> PythonServer::download(bool aside) { return device_optimizer_->download(aside); }
 
-Result<SharedBytes> PythonServer::fetch(const SharedBytes& there) {
-  const std::size_t elements = there.size() / sizeof(float);
+Result<SharedBytes> PythonServer::fetch(const SharedBytes& on_device) {
+  const std::size_t elements = on_device.size() / sizeof(float);
   const Status came = with_gil(ErrorCode::io, [&] {
-    python_.get().attr("fetch")(reinterpret_cast<std::uintptr_t>(there.bytes().data()), elements);
+    python_.get().attr("fetch")(reinterpret_cast<std::uintptr_t>(on_device.bytes().data()), elements);
   });
   if (!came) return came.error();
   return SharedBytes::copy_of(std::as_bytes(host_.first(elements)));
@@ -124,7 +124,7 @@ Result<SharedBytes> PythonServer::fetch(const SharedBytes& there) {
 void PythonServer::leave() {
   settled_ = false;
   now_has({});
-  residence_.reset();
+  device_optimizer_.reset();
   static_cast<void>(with_gil(ErrorCode::io, [&] { python_.get().attr("leave")(); }));
 }
 

@@ -179,13 +179,13 @@ class State:
     def copy_weights(self, layout: Layout, to: Any) -> None: ...
     @property
     def optimizer_states(self) -> list[str]:
-        """Names, as in torch's state_dict, while the run is held; not of an optimizer from outside, which has its own."""
+        """Names, as in torch's state_dict, while the run is paused; not of an optimizer from outside, which has its own."""
     def copy_optimizer(self, name: str, layout: Layout, to: Any) -> None:
         """Zeros where the optimizer has nothing."""
 
 class Event:
-    """A step, a mark (with its state), or an evaluation. A mark is the end of an epoch, or every train.evaluate_every steps, and the
-    end of the run; where nothing holds the run, the end of an epoch alone."""
+    """A step, an eval point (with its state), or an evaluation. An eval point is the end of an epoch, or every train.evaluate_every
+    steps, and the end of the run; where nothing pauses the run, the end of an epoch alone."""
 
     @property
     def kind(self) -> str:
@@ -209,12 +209,12 @@ class Event:
     @property
     def state(self) -> State | None: ...
     @property
-    def held(self) -> bool:
-        """The run waits for go_on(), and nothing computes in this process: at a mark with a test set the evaluation, else the "epoch"."""
+    def paused(self) -> bool:
+        """The run waits for go_on(), and nothing computes in this process: at the evaluation with a test set, else the "epoch"."""
 
 class Head:
-    def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str, live: bool) -> None:
-        """`steps`: they are events, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more. `live`:
+    def __init__(self, launch: Launch, script: Script, config: str, steps: bool, pauses: str, live: bool) -> None:
+        """`steps`: these, too. `pauses`: "never", "eval_points", or "steps": after each step, and at eval points once more. `live`:
         what the run says moves, in the terminal that standard error is."""
     def open(self) -> None:
         """The run's files and its door."""
@@ -222,7 +222,7 @@ class Head:
         """Of a run that is open."""
     def next(self) -> Event | None: ...
     def go_on(self, rates: list[float] | None, state: bytes | None, batches: list[tuple[int, int]] = ...) -> None:
-        """After an event that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on. `batches`:
+        """Where the run is paused. `rates`: learning rates by group from now on. `state`: what the loss gets from now on. `batches`:
         (step, samples of it and of those behind it) of steps to come, in their order."""
     def stop(self, final: bool) -> None:
         """Once the open step is finished. `final`: by the script, and workers need not come back."""
@@ -234,7 +234,7 @@ class Head:
         """`begun`: the start of a line that somebody has not ended yet, without control characters."""
     @property
     def bodies_until(self) -> int:
-        """Once it is open: the version from which it goes on, or the one before where a body at that mark is still to come."""
+        """Once it is open: the version from which it goes on, or the one before where a body at that eval point is still to come."""
     @property
     def directory(self) -> str: ...
     @property

@@ -64,7 +64,7 @@ class Run(_run.Run):
         if evaluates:
             val_loader, score = _with_counts(val_loader), steps.score(score)
             if _launch.role() != "join":
-                _look(module, steps, _data.Recipe(val_loader, "test"), chosen)
+                _look(module, steps, _data.BatchSource(val_loader, "test"), chosen)
         super().__init__(module, steps.loss(), train_loader, chosen.optimizer, schedule=chosen.schedule, schedule_every=chosen.every,
                          test=val_loader, score=score, **options)
 
@@ -289,7 +289,7 @@ def _attached(module: Any, log: Log) -> Iterator[None]:
 # --- at the start --------------------------------------------------------------------------------------------------------------
 
 
-def _look(module: nn.Module, steps: _Steps, recipe: _data.Recipe, chosen: _Chosen) -> None:
+def _look(module: nn.Module, steps: _Steps, source: _data.BatchSource, chosen: _Chosen) -> None:
     """Tries validation_step on eight samples, three and five. Errors: what is logged is no mean over samples, what a scheduler follows is
     not there."""
     modes = {each: each.training for each in module.modules()}
@@ -297,10 +297,10 @@ def _look(module: nn.Module, steps: _Steps, recipe: _data.Recipe, chosen: _Chose
     module.eval()
     try:
         with _data.RandomWatch(), torch.no_grad():
-            samples = _data.read(recipe.dataset, (), list(range(min(SAMPLES, recipe.samples))), None)
+            samples = _data.read(source.dataset, (), list(range(min(SAMPLES, source.samples))), None)
             parts = [part for part in (samples, samples[:PART], samples[PART:]) if part]
             device = next(module.parameters()).device
-            batches = [_data.move(recipe.collate(part), device) for part in parts]
+            batches = [_data.move(source.collate(part), device) for part in parts]
             with _data.RandomWatch() as drawing:
                 found = [_validated(steps.validate, module, batch) for batch in batches]
     finally:

@@ -48,7 +48,7 @@ void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, cons
   if (replay_) replay_->head_started(version);
   incarnation_ = incarnation;
   version_ = version;
-  held_ = false;
+  paused_ = false;
   taken_.clear();
   ledger_.erase(ledger_.lower_bound(version), ledger_.end());
   versions_[{incarnation, version}] = {hash, hash};
@@ -72,7 +72,7 @@ void Checks::check_ranges(std::uint64_t step, const std::vector<engine::Committe
 void Checks::check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
   const std::string name = "round " + text(step.step);
   std::uint64_t counted = 0;
-  for (const engine::WorkerStep& worker : step.workers) measured_.ahead += worker.ahead;
+  for (const engine::WorkerStep& worker : step.workers) measured_.overlapped += worker.overlapped;
   for (const engine::CommittedRange& range : step.ranges) counted += range.count;
   for (const engine::CommittedLate& late : step.late) {
     counted += late.range.count;
@@ -107,7 +107,7 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
          " of incarnation " + text(incarnation_));
     return;
   }
-  if (held_) fail(name + " closed while the run was held");
+  if (paused_) fail(name + " closed while the run was held");
   const StepRange pass = batches_.range(step.step);
   if (scenario_.run.local_steps > 0) {
     check_round(step, weights);
@@ -160,7 +160,7 @@ void Checks::state_changed(std::uint64_t version, const LossState& state) {
   states_[incarnation_][version] = {state.number, xxh64(state.bytes.bytes())};
 }
 
-// An evaluation comes before what is said at its mark; a calibration counts for its time alone.
+// An evaluation comes before what is said at its eval point; a calibration counts for its time alone.
 void Checks::check_state(std::uint32_t incarnation, const engine::TaskOrder& order) {
   if (order.kind == PassKind::calibrate) return;
   const State found{order.state.number, order.state.number == 0 ? 0 : xxh64(order.state.bytes.bytes())};
@@ -193,7 +193,7 @@ void Checks::worker_said(const wire::Frame& frame) {
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
     if (replay_) replay_->granted(session, *grant);
-    if (held_ && static_cast<PassKind>(grant->pass >> 56) != PassKind::calibrate)
+    if (paused_ && static_cast<PassKind>(grant->pass >> 56) != PassKind::calibrate)
       fail("lease " + text(grant->lease) + " was granted while the run was held");
     const Lease lease{grant->pass, grant->limit > 0 ? grant->limit : grant->count, grant->count};
     if (!leases_.emplace(std::pair(session, grant->lease), lease).second) {
@@ -267,26 +267,28 @@ void Checks::check_epochs() {
   }
 }
 
-bool Checks::mark(std::uint64_t version) const {
+bool Checks::eval_point(std::uint64_t version) const {
   if (version >= scenario_.run.steps) return true;
   if (scenario_.run.evaluate_every > 0) return version % scenario_.run.evaluate_every == 0;
   return batches_.range(version).order_first == 0;
 }
 
-void Checks::held(std::uint64_t version, bool step) {
+void Checks::paused(std::uint64_t version, bool step) {
   if (version != version_) fail("the run is held at version " + text(version) + ", and stands at " + text(version_));
-  if (held_) fail("the run is held twice at version " + text(version));
-  if (!step && !mark(version)) fail("the run is held at version " + text(version) + ", which is no mark");
-  held_ = true;
-  (step ? held_steps_ : held_marks_).insert(version);
+  if (paused_) fail("the run is held twice at version " + text(version));
+  if (!step && !eval_point(version)) fail("the run is held at version " + text(version) + ", which is no mark");
+  paused_ = true;
+  (step ? paused_steps_ : paused_eval_points_).insert(version);
 }
 
-// Of a step whose hold the head did not live to see nobody knows any more.
+// Of a step whose pause the head did not live to see nobody knows any more.
 void Checks::check_holds() {
   const bool killed = incarnation_ > 1;
-  for (std::uint64_t version = 1; version <= scenario_.run.steps && scenario_.holds != modes::Holds::never; ++version) {
-    if (mark(version) && !held_marks_.contains(version)) fail("the run was not held at mark " + text(version));
-    if (scenario_.holds == modes::Holds::steps && !killed && !held_steps_.contains(version))
+  for (std::uint64_t version = 1; version <= scenario_.run.steps && scenario_.pauses != modes::Pauses::never;
+       ++version) {
+    if (eval_point(version) && !paused_eval_points_.contains(version))
+      fail("the run was not held at mark " + text(version));
+    if (scenario_.pauses == modes::Pauses::steps && !killed && !paused_steps_.contains(version))
       fail("the run was not held after step " + text(version));
   }
 }

@@ -23,8 +23,9 @@ struct Measured {
   double weights_error = 0;   // of the final weights
   double slowest_step_s = 0;  // longest step, not counting time with something broken
   std::uint64_t trims = 0;    // leases that were asked to end earlier
-  std::uint64_t ahead = 0;    // local steps that were made before the weights of their round were used, by who counts
-  std::uint64_t raises = 0;   // leases that were extended
+  std::uint64_t overlapped =
+      0;                     // local steps that were made before the weights of their round were used, by who counts
+  std::uint64_t raises = 0;  // leases that were extended
 };
 
 class Checks {
@@ -52,8 +53,8 @@ class Checks {
   void step_closed(std::uint32_t incarnation, const engine::StepClosed& step, const std::vector<SharedBytes>& weights,
                    const std::vector<SharedBytes>& held, Time now, Time healed_at);
   void evaluated(const engine::Evaluated& evaluation);
-  void held(std::uint64_t version, bool step);
-  void released() { held_ = false; }
+  void paused(std::uint64_t version, bool step);
+  void resumed() { paused_ = false; }
   /// What the loss gets from a version on.
   void state_changed(std::uint64_t version, const LossState& state);
   /// A worker of a session with this incarnation begins to compute.
@@ -80,7 +81,7 @@ class Checks {
   void check_epochs();
   void check_holds();
   void check_state(std::uint32_t incarnation, const engine::TaskOrder& order);
-  [[nodiscard]] bool mark(std::uint64_t version) const;
+  [[nodiscard]] bool eval_point(std::uint64_t version) const;
   void lease_ended(std::uint64_t session, std::uint64_t lease);
   bool said_before(std::uint64_t session, const wire::Taken& taken);
 
@@ -98,13 +99,13 @@ class Checks {
   std::uint32_t incarnation_ = 0;
   std::uint64_t version_ = 0;
   Time last_closed_{};
-  bool held_ = false;
+  bool paused_ = false;
   struct State {
     std::uint64_t number = 0, hash = 0;
     bool operator==(const State&) const = default;
   };
   std::map<std::uint32_t, std::map<std::uint64_t, State>> states_;  // by incarnation and first version
-  std::set<std::uint64_t> held_steps_, held_marks_;                 // versions
+  std::set<std::uint64_t> paused_steps_, paused_eval_points_;       // versions
   struct Lease {
     std::uint64_t pass = 0;
     std::uint64_t limit = 0, ceiling = 0;

@@ -220,7 +220,7 @@ void Computer::complete() {
     const std::uint64_t number = order_->number;
     order_.reset();
     worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
-    if (soloist_) next_lent_step();
+    if (soloist_) next_delegated_step();
     return;
   }
   range_.freeze(outcome->count);
@@ -249,7 +249,7 @@ void Computer::finish() {
   order_.reset();  // before the report: the answer may be the next task
   worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_ - waited_), seconds(waited_),
                          process_.now());
-  if (soloist_ && !order_) next_lent_step();
+  if (soloist_ && !order_) next_delegated_step();
 }
 
 // --- rounds ---
@@ -257,18 +257,18 @@ void Computer::finish() {
 void Computer::next_local_step() {
   if (range_.limit() < order_->count) return end_round(false);
   if (!in_round_) {
-    const Result<bool> ahead = local_->open_ahead(*order_, nullptr);
-    MOTLEY_ASSERT(ahead.ok());
-    if (!*ahead && waits()) {
+    const Result<bool> overlapped = local_->open_overlapped(*order_, nullptr);
+    MOTLEY_ASSERT(overlapped.ok());
+    if (!*overlapped && waits()) {
       held_up_ = process_.now();
       return;
     }
     in_round_ = true;
     indices_ = data::samples_at(order_->spans, run_.seed, run_.train_samples, true);
-    const Status opened = *ahead ? Status() : local_->open(*order_, order_->weights, nullptr);
+    const Status opened = *overlapped ? Status() : local_->open(*order_, order_->weights, nullptr);
     MOTLEY_ASSERT(opened.ok());
   }
-  if (local_->waits() && waits() && local_->made_all_ahead()) {
+  if (local_->waits() && waits() && local_->made_all_overlapped()) {
     held_up_ = process_.now();
     return;
   }
@@ -320,29 +320,29 @@ void Computer::end_round(bool whole) {
                        .loss_sum = local_->loss_sum(),
                        .micro_batch = setup_.micro_batch};
   spoil();
-  worker_->task_begin(order_->number, order_->count, {local_->weight(), local_->loss_sum(), local_->ahead()},
+  worker_->task_begin(order_->number, order_->count, {local_->weight(), local_->loss_sum(), local_->overlapped()},
                       process_.now());
   emit(0);
 }
 
 // --- steps without asking ---
 
-void Computer::lend(engine::StretchOrder order, StretchEvents events) {
+void Computer::delegate(engine::DelegatedSteps order, DelegatedStepEvents events) {
   soloist_.emplace(std::move(order));
-  stretch_events_ = std::move(events);
-  if (!order_) next_lent_step();
+  delegated_step_events_ = std::move(events);
+  if (!order_) next_delegated_step();
 }
 
-void Computer::next_lent_step() {
-  if (!soloist_->more() || cut_ == soloist_->number()) return end_stretch({});
+void Computer::next_delegated_step() {
+  if (!soloist_->more() || cut_ == soloist_->number()) return end_delegation({});
   const Duration time = time_for(soloist_->pass().count);
   process_.later(time, [this, number = soloist_->number(), version = soloist_->version(), time] {
     if (soloist_ && !order_ && soloist_->number() == number && soloist_->version() == version)
-      make_lent_step(seconds(time));
+      make_delegated_step(seconds(time));
   });
 }
 
-void Computer::make_lent_step(double seconds) {
+void Computer::make_delegated_step(double seconds) {
   const StepRange pass = soloist_->pass();
   engine::TaskOrder order;
   order.version = soloist_->version();
@@ -358,16 +358,16 @@ void Computer::make_lent_step(double seconds) {
   soloist_->begin(outcome->count, outcome->weight, outcome->loss_sum);
   for (ChunkId chunk = 0; chunk < gradient_.chunks.size(); ++chunk)
     soloist_->ready(chunk, gradient_.chunks[chunk].floats());
-  if (const Status took = soloist_->took(*outcome); !took) return end_stretch(took.error());
-  const Result<engine::StretchStep> step = soloist_->finish(seconds, process_.now());
-  if (!step) return end_stretch(step.error());
-  stretch_events_.step(*step);
-  next_lent_step();
+  if (const Status took = soloist_->took(*outcome); !took) return end_delegation(took.error());
+  const Result<engine::DelegatedStep> step = soloist_->finish(seconds, process_.now());
+  if (!step) return end_delegation(step.error());
+  delegated_step_events_.step(*step);
+  next_delegated_step();
 }
 
-void Computer::end_stretch(const std::optional<Error>& failure) {
-  const engine::StretchEnd end{.number = soloist_->number(), .failure = failure, .after = {}};
-  const StretchEvents events = std::move(stretch_events_);
+void Computer::end_delegation(const std::optional<Error>& failure) {
+  const engine::DelegationEnd end{.number = soloist_->number(), .failure = failure, .after = {}};
+  const DelegatedStepEvents events = std::move(delegated_step_events_);
   soloist_.reset();
   events.ended(end);
 }

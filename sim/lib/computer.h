@@ -46,12 +46,12 @@ class Computer {
   std::uint64_t limit(std::uint64_t number, std::uint64_t count);
   void finish_early(std::uint64_t number);
   /// Steps one after the other, once a task that runs has ended.
-  struct StretchEvents {
-    std::function<void(const engine::StretchStep&)> step;
-    std::function<void(const engine::StretchEnd&)> ended;
+  struct DelegatedStepEvents {
+    std::function<void(const engine::DelegatedStep&)> step;
+    std::function<void(const engine::DelegationEnd&)> ended;
   };
-  void lend(engine::StretchOrder order, StretchEvents events);
-  void cut(std::uint64_t stretch) { cut_ = stretch; }
+  void delegate(engine::DelegatedSteps order, DelegatedStepEvents events);
+  void cut(std::uint64_t delegation) { cut_ = delegation; }
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: a chunk of the next gradient, any by default, comes out multiplied, the next task
@@ -87,9 +87,9 @@ class Computer {
   /// The samples of its pass by class, so that shares are of other classes.
   void fill_by_class(const data::SampleOrder& samples, const engine::TaskOrder& order);
   Duration time_for(std::uint64_t samples);
-  void next_lent_step();
-  void make_lent_step(double seconds);
-  void end_stretch(const std::optional<Error>& failure);
+  void next_delegated_step();
+  void make_delegated_step(double seconds);
+  void end_delegation(const std::optional<Error>& failure);
   void spoil();
   void mislead();
   void next_local_step();
@@ -132,8 +132,8 @@ class Computer {
   std::optional<engine::LocalSteps> local_;  // in rounds
   bool in_round_ = false;
   std::optional<engine::Soloist> soloist_;
-  StretchEvents stretch_events_;
-  std::uint64_t cut_ = 0;  // the newest stretch that is to end
+  DelegatedStepEvents delegated_step_events_;
+  std::uint64_t cut_ = 0;  // the newest delegation that is to end
 };
 
 }  // namespace motley::sim

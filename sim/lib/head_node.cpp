@@ -61,11 +61,11 @@ void HeadNode::start() {
   if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
-  options.holds = world_.scenario.holds;
+  options.pauses = world_.scenario.pauses;
   options.verify = {
       .part = world_.scenario.verify, .secret = run.seed, .probes = world_.scenario.verify > 0, .after = 0};
-  released_ = std::min(released_, first_version);  // what was lost is held again
-  options.hold_owed = released_ < first_version;
+  resumed_ = std::min(resumed_, first_version);  // what was lost is held again
+  options.pause_owed = resumed_ < first_version;
   lost_states_after(first_version);
   if (!states_.empty()) options.state = states_.rbegin()->second;
   options.config = "[simulated]";
@@ -137,7 +137,8 @@ bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, 
   incarnation = incarnation_;
   sessions_.push_back(session);
   if (local) locals_[session] = &here;
-  coordinator_->session_opened(session, hello, local ? engine::Reach::process : engine::Reach::network, process_.now());
+  coordinator_->session_opened(session, hello, local ? engine::Locality::process : engine::Locality::network,
+                               process_.now());
   return true;
 }
 
@@ -161,22 +162,22 @@ void HeadNode::close(engine::SessionId session, const wire::Bye& bye) {
   world_.network.close(session, Side::head);
 }
 
-bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order) {
+bool HeadNode::delegate(engine::SessionId session, const engine::DelegatedSteps& order) {
   const auto local = locals_.find(session);
   if (local == locals_.end()) return false;
   note("lends steps", order.steps, session);
-  engine::LentEvents events;
-  events.step = [this, session](const engine::StretchStep& step, const std::function<void()>&) {
+  engine::DelegationEvents events;
+  events.step = [this, session](const engine::DelegatedStep& step, const std::function<void()>&) {
     process_.run([this, session, step] {
       const std::uint64_t before = version();
-      coordinator_->stretch_step(session, step, process_.now());
-      if (version() > before) ++steps_lent_;
+      coordinator_->delegated_step(session, step, process_.now());
+      if (version() > before) ++steps_delegated_;
     });
   };
-  events.ended = [this, session](const engine::StretchEnd& end) {
-    process_.run([this, session, end] { coordinator_->stretch_ended(session, end, process_.now()); });
+  events.ended = [this, session](const engine::DelegationEnd& end) {
+    process_.run([this, session, end] { coordinator_->delegation_ended(session, end, process_.now()); });
   };
-  return local->second->lend(order, std::move(events));
+  return local->second->delegate(order, std::move(events));
 }
 
 void HeadNode::cut(engine::SessionId session, std::uint64_t number) {
@@ -237,20 +238,20 @@ std::optional<SharedBytes> HeadNode::next_state() {
   return SharedBytes::copy_of(bytes);
 }
 
-void HeadNode::held(std::uint64_t version, bool step) {
+void HeadNode::paused(std::uint64_t version, bool step) {
   constexpr std::uint64_t kBodyMilliseconds = 400;
   note(step ? "is held after a step at version" : "is held at version", version);
-  world_.checks.held(version, step);
+  world_.checks.paused(version, step);
   process_.later(milliseconds(body_.below(kBodyMilliseconds)), [this, version, step] {
     note("is released at version", version);
-    world_.checks.released();
-    if (!step) released_ = version;
-    engine::Release release{.version = version, .rates = {}, .state = next_state()};
-    if (release.state) {
-      states_[version] = {coordinator_->state().number + 1, *release.state};
+    world_.checks.resumed();
+    if (!step) resumed_ = version;
+    engine::Resume resume{.version = version, .rates = {}, .state = next_state()};
+    if (resume.state) {
+      states_[version] = {coordinator_->state().number + 1, *resume.state};
       world_.checks.state_changed(version, states_[version]);
     }
-    coordinator_->release(release, process_.now());
+    coordinator_->resume(resume, process_.now());
   });
 }
 

@@ -31,7 +31,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   [[nodiscard]] bool run_failed() const noexcept { return failed_; }
   [[nodiscard]] std::uint64_t version() const { return coordinator_ ? coordinator_->server().version() : 0; }
   [[nodiscard]] std::uint32_t incarnations() const noexcept { return incarnation_; }
-  [[nodiscard]] std::uint64_t steps_lent() const noexcept { return steps_lent_; }
+  [[nodiscard]] std::uint64_t steps_delegated() const noexcept { return steps_delegated_; }
   [[nodiscard]] std::uint64_t deltas() const noexcept { return deltas_; }
   [[nodiscard]] std::vector<SharedBytes> weights() const;
   [[nodiscard]] std::vector<SharedBytes> held() const;  // by the workers
@@ -42,14 +42,14 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
-  bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
+  bool delegate(engine::SessionId session, const engine::DelegatedSteps& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned&) override {}
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
-  void held(std::uint64_t version, bool step) override;
+  void paused(std::uint64_t version, bool step) override;
   void finished() override;
   void failed(Error error) override;
 
@@ -64,17 +64,17 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
 
   World& world_;
   Philox random_;
-  Philox body_;  // how long whoever holds the run looks at it
+  Philox body_;  // how long whoever paused the run looks at it
   Process process_;
   std::unique_ptr<engine::Coordinator> coordinator_;
   std::uint32_t incarnation_ = 0;
   std::vector<engine::SessionId> sessions_;
   std::map<engine::SessionId, engine::LocalWorker*> locals_;
-  std::uint64_t steps_lent_ = 0;  // and taken over
+  std::uint64_t steps_delegated_ = 0;  // and taken over
   std::uint64_t deltas_ = 0;
   bool done_ = false, failed_ = false;
   // The disk.
-  std::uint64_t released_ = 0;                 // the newest mark
+  std::uint64_t resumed_ = 0;                  // the newest eval point
   std::map<std::uint64_t, LossState> states_;  // by the version from which on it holds
   std::optional<ps::Snapshot> snapshot_;
   std::optional<std::pair<Time, ps::Snapshot>> next_snapshot_;  // being written

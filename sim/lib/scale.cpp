@@ -107,7 +107,7 @@ class ScaleWorker final : public engine::WorkerOutput {
     later(Duration(0), [this, number] { worker_.task_finished(number, {}, 0, 0, now()); });
   }
   void finish_early(std::uint64_t) override {}
-  void make_steps(engine::StretchOrder) override {}
+  void make_steps(engine::DelegatedSteps) override {}
   void end_steps(std::uint64_t) override {}
   void admitted(std::uint64_t) override {}
   void step_done(std::uint64_t, std::uint64_t) override {}
@@ -217,7 +217,7 @@ class ScaleHead final : public engine::CoordinatorOutput {
     hello.protocol = wire::kProtocolVersion;
     hello.name = hello.machine = "host" + std::to_string(machine);
     hello.device = "cpu";
-    coordinator_->session_opened(machine, hello, engine::Reach::network, now());
+    coordinator_->session_opened(machine, hello, engine::Locality::network, now());
     world_.as(machine, [&] { worker.connected(); });
     world_.as(0, [] {});
   }

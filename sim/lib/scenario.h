@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "modes/holds.h"
+#include "modes/pauses.h"
 #include "plan/codec_cost.h"
 #include "ps/spec.h"
 #include "sim/faults.h"
@@ -97,7 +97,7 @@ struct Scenario {
   DiskSetup disk;
   bool checksums = true;
   Codecs codecs;
-  modes::Holds holds = modes::Holds::never;
+  modes::Pauses pauses = modes::Pauses::never;
   double verify = 0;  // part of the time in which shares are computed twice
 
   [[nodiscard]] bool faulty() const {

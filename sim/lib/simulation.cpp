@@ -108,7 +108,7 @@ class Simulation {
     report.frames = world_.network.frames();
     report.duplicates = world_.network.duplicates();
     report.incarnations = head_.incarnations();
-    report.steps_lent = head_.steps_lent();
+    report.steps_delegated = head_.steps_delegated();
     report.deltas = head_.deltas();
     for (const auto& worker : workers_) report.lies += worker->lies();
     report.sound_struck = world_.sound_struck;

@@ -244,18 +244,18 @@ void WorkerNode::finish_early(std::uint64_t number) {
   computer_.finish_early(number);
 }
 
-bool WorkerNode::lend(engine::StretchOrder order, engine::LentEvents events) {
-  worker_->lend(std::move(order), std::move(events));
+bool WorkerNode::delegate(engine::DelegatedSteps order, engine::DelegationEvents events) {
+  worker_->delegate(std::move(order), std::move(events));
   return true;
 }
 
 void WorkerNode::cut(std::uint64_t number) { worker_->cut(number); }
 
-void WorkerNode::make_steps(engine::StretchOrder order) {
-  Computer::StretchEvents events;
-  events.step = [this](const engine::StretchStep& step) { worker_->lent_step(step, [] {}, process_.now()); };
-  events.ended = [this](const engine::StretchEnd& end) { worker_->lent_ended(end); };
-  computer_.lend(std::move(order), std::move(events));
+void WorkerNode::make_steps(engine::DelegatedSteps order) {
+  Computer::DelegatedStepEvents events;
+  events.step = [this](const engine::DelegatedStep& step) { worker_->delegated_step(step, [] {}, process_.now()); };
+  events.ended = [this](const engine::DelegationEnd& end) { worker_->delegation_ended(end); };
+  computer_.delegate(std::move(order), std::move(events));
 }
 
 void WorkerNode::end_steps(std::uint64_t number) { computer_.cut(number); }

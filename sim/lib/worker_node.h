@@ -44,9 +44,9 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   /// As the head sees it when they are one process.
-  bool lend(engine::StretchOrder order, engine::LentEvents events) override;
+  bool delegate(engine::DelegatedSteps order, engine::DelegationEvents events) override;
   void cut(std::uint64_t number) override;
-  bool when_idle(std::function<void()>) override { return false; }  // no hold waits for anybody here
+  bool when_idle(std::function<void()>) override { return false; }  // no pause waits for anybody here
 
   void send(wire::Frame frame, engine::Lane lane) override;
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
@@ -54,7 +54,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
   void finish_early(std::uint64_t number) override;
-  void make_steps(engine::StretchOrder order) override;
+  void make_steps(engine::DelegatedSteps order) override;
   void end_steps(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;

@@ -58,9 +58,9 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   replay = how_to_replay(seed, flags);
   sim::Scenario scenario =
       sim::make_scenario(seed, flags.steps, {codec::from_word(flags.gradients), codec::from_word(flags.weights)});
-  scenario.holds = flags.holds == "steps"   ? modes::Holds::steps
-                   : flags.holds == "marks" ? modes::Holds::marks
-                                            : modes::Holds::never;
+  scenario.pauses = flags.holds == "steps"   ? modes::Pauses::steps
+                    : flags.holds == "marks" ? modes::Pauses::eval_points
+                                             : modes::Pauses::never;
   scenario.verify = flags.verify;
   if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds, flags.overlap);
   if (flags.faulty) sim::add_fault(scenario);

@@ -11,7 +11,7 @@
 #include "bench/link.h"
 #include "bench/link_frames.h"
 #include "runtime/auth.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/head/train.h"
 #include "runtime/lanes.h"
 
@@ -183,10 +183,11 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   const auto accept = [&house](const std::shared_ptr<Connection>& connection) {
     connection->start(std::make_shared<Guest>(house, connection));
   };
-  Result<runtime::Door> door = runtime::open_door(tcp, options.listen, runtime::kDefaultPort, accept);
-  if (!door) return door.error();
-  if (options.listen.empty()) runtime::open_locally(tcp, house.token, accept, *door);
-  runtime::lead_to(house.token, *door);
+  Result<runtime::HeadListener> head_listener =
+      runtime::open_listener(tcp, options.listen, runtime::kDefaultPort, accept);
+  if (!head_listener) return head_listener.error();
+  if (options.listen.empty()) runtime::open_locally(tcp, house.token, accept, *head_listener);
+  runtime::lead_to(house.token, *head_listener);
   if (!options.token_file.empty()) {
     if (Status status = runtime::write_token_file(options.token_file, house.token); !status) return status;
   }
@@ -194,7 +195,7 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   stop.on_request([&house] { house.end(); });
   house.wait();
   stop.on_request({});
-  *door = {};
+  *head_listener = {};
   return {};
 }
 

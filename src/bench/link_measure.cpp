@@ -9,7 +9,7 @@
 #include "bench/link_lane.h"
 #include "bench/meter.h"
 #include "runtime/auth.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::bench {

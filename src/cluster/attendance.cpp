@@ -29,7 +29,7 @@ Reason reason_of(const fleet::Cause& cause) {
 
 void Attendance::calibrate(Member& member, std::uint64_t samples) {
   modes::Run& run = rooms_.run;
-  if (rooms_.hold.held() && member.local) {  // what the body looks at is what it computes with
+  if (rooms_.pause.paused() && member.local) {  // what the body looks at is what it computes with
     member.waits_for_release = true;
     return;
   }

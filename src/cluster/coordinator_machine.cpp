@@ -8,13 +8,13 @@
 
 namespace motley::cluster {
 
-using fleet::Member, fleet::MemberState, modes::Action, modes::ActionKind, modes::Holds, modes::Reason,
+using fleet::Member, fleet::MemberState, modes::Action, modes::ActionKind, modes::Pauses, modes::Reason,
     modes::ReasonCode;
 
-CoordinatorMachine::CoordinatorMachine(const modes::RunConfig& config, modes::Pace& pace)
-    : rooms_(config, pace, *this),
+CoordinatorMachine::CoordinatorMachine(const modes::RunConfig& config, modes::PerformanceModel& performance)
+    : rooms_(config, performance, *this),
       attendance_(rooms_),
-      parking_(rooms_.run.roster, pace, attendance_, config.measure_again),
+      parking_(rooms_.run.roster, performance, attendance_, config.measure_again),
       sessions_(rooms_, parking_) {
   MOTLEY_ASSERT(config.grain > 0 && config.chunks > 0);
   MOTLEY_ASSERT(steps() <= modes::PassId::kNumberMax);
@@ -33,7 +33,7 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
 }
 
 void CoordinatorMachine::cut_steps(std::span<const BatchChange> changes) {
-  MOTLEY_ASSERT(held());
+  MOTLEY_ASSERT(paused());
   for (const BatchChange& change : changes) {
     MOTLEY_ASSERT(change.first_step >= version());
     rooms_.run.batches.change(change);
@@ -58,8 +58,8 @@ void CoordinatorMachine::on(const modes::Started&, Time) {
   MOTLEY_ASSERT(state_ == RunState::waiting);
   state_ = RunState::running;
   const modes::RunConfig& config = rooms_.run.config;
-  const bool owed = config.holds != Holds::never && config.hold_owed && version() > 0 && rooms_.run.at_mark();
-  rooms_.hold.due(false, owed);
+  const bool owed = config.pauses != Pauses::never && config.pause_owed && version() > 0 && rooms_.run.at_eval_point();
+  rooms_.pause.due(false, owed);
   rooms_.evaluation.started(owed);
 }
 
@@ -72,10 +72,10 @@ void CoordinatorMachine::on(const modes::SessionOpened& event, Time now) {
   sessions_.on(event, finished() ? std::optional(end_reason()) : std::nullopt, now);
 }
 
-void CoordinatorMachine::on(const modes::Released& event, Time now) {
-  if (!held() || event.version != version() || finished()) return;
-  rooms_.hold.release();
-  sessions_.released(now);
+void CoordinatorMachine::on(const modes::Resumed& event, Time now) {
+  if (!paused() || event.version != version() || finished()) return;
+  rooms_.pause.resume();
+  sessions_.resumed(now);
 }
 
 void CoordinatorMachine::on(const modes::Ticked&, Time now) {
@@ -88,9 +88,9 @@ void CoordinatorMachine::on(const modes::Ticked&, Time now) {
 void CoordinatorMachine::open_next(Time now) {
   modes::Run& run = rooms_.run;
   if (run.stopping) return finish({.code = ReasonCode::stopped});
-  if (hold()) return;
+  if (pause()) return;
   const bool over = run.version >= run.steps();
-  if (over && rooms_.evaluation.aside()) return;  // its result comes first, or it is overdue
+  if (over && rooms_.evaluation.background()) return;  // its result comes first, or it is overdue
   if (over && !rooms_.evaluation.pending()) return finish({.code = ReasonCode::run_over});
   if (run.roster.count(MemberState::member) == 0) parking_.take_in_parked();
   if (members_wanted() > 0) return;
@@ -102,18 +102,18 @@ void CoordinatorMachine::open_next(Time now) {
     if (mode->open(now)) return;
 }
 
-bool CoordinatorMachine::hold() {
-  if (held()) return true;
+bool CoordinatorMachine::pause() {
+  if (paused()) return true;
   // A device of the head that is being measured, or is not ready yet where a run goes on, computes with what the body
   // is to look at.
   const bool measured = std::ranges::any_of(members().all(), [](const Member& m) { return m.local && m.trial != 0; });
   const bool first = !rooms_.run.opened_any && version() < rooms_.run.steps() && members_wanted() > 0;
-  if ((measured || first) && rooms_.hold.is_due(rooms_.evaluation.pending())) return true;
-  const Hold begins = rooms_.hold.begin(rooms_.evaluation.pending());
-  if (begins == Hold::none) return false;
-  Action& action = rooms_.run.act(ActionKind::hold, {.code = ReasonCode::held});
+  if ((measured || first) && rooms_.pause.is_due(rooms_.evaluation.pending())) return true;
+  const Pause begins = rooms_.pause.begin(rooms_.evaluation.pending());
+  if (begins == Pause::none) return false;
+  Action& action = rooms_.run.act(ActionKind::pause, {.code = ReasonCode::paused});
   action.version = version();
-  action.urgent = begins == Hold::step;
+  action.urgent = begins == Pause::step;
   return true;
 }
 
@@ -122,18 +122,18 @@ void CoordinatorMachine::take_in_again(Member& member) {
 }
 
 void CoordinatorMachine::version_made(bool shared, Duration took, Time now) {
-  const Holds holds = rooms_.run.config.holds;
+  const Pauses pauses = rooms_.run.config.pauses;
   rooms_.evaluation.version_made();
-  rooms_.hold.due(holds == Holds::steps, holds != Holds::never && rooms_.run.at_mark());
+  rooms_.pause.due(pauses == Pauses::steps, pauses != Pauses::never && rooms_.run.at_eval_point());
   if (!shared) return;
   rooms_.local.pass_shared();
   parking_.park_idle(rooms_.run.batch(), now);
   if (rooms_.local.may_open()) parking_.park_others(rooms_.run.batch(), took, now);
-  if (rooms_.evaluation.pending()) rooms_.evaluation.go_aside(now);
+  if (rooms_.evaluation.pending()) rooms_.evaluation.go_to_background(now);
 }
 
-void CoordinatorMachine::stretch_ended(Time now) {
-  if (rooms_.evaluation.pending()) rooms_.evaluation.go_aside(now);
+void CoordinatorMachine::delegation_ended(Time now) {
+  if (rooms_.evaluation.pending()) rooms_.evaluation.go_to_background(now);
 }
 
 void CoordinatorMachine::finish(Reason reason) {

@@ -1,7 +1,7 @@
 #pragma once
 // The coordinator as a pure state machine: it puts the rooms of a run together. Who is here is fleet's, how steps are
-// made is a mode's; what remains is whose event it is, and which work is opened next: a step, an evaluation, a hold, or
-// the end. No thread, clock, socket or file; decide() is a function of the state, the event and the time. Arithmetic
+// made is a mode's; what remains is whose event it is, and which work is opened next: a step, an evaluation, a pause,
+// or the end. No thread, clock, socket or file; decide() is a function of the state, the event and the time. Arithmetic
 // and bytes are the driver's: it does what the actions say, in their order, and answers reduce, clip, apply and close_*
 // with events of their own.
 
@@ -22,12 +22,12 @@ enum class RunState : std::uint8_t { waiting, running, finished };
 
 class CoordinatorMachine final : private modes::Host {
  public:
-  /// REQUIRES pace outlives this; train_samples, global_batch, grain and chunks > 0.
-  CoordinatorMachine(const modes::RunConfig& config, modes::Pace& pace);
+  /// REQUIRES performance outlives this; train_samples, global_batch, grain and chunks > 0.
+  CoordinatorMachine(const modes::RunConfig& config, modes::PerformanceModel& performance);
 
   /// Appends what is to be done. Time never goes back.
   void decide(const modes::Event& event, Time now, modes::Actions& actions);
-  /// Steps to come have these batches. REQUIRES held(), in order, behind all changes before.
+  /// Steps to come have these batches. REQUIRES paused(), in order, behind all changes before.
   void cut_steps(std::span<const BatchChange> changes);
   /// Any byte on any lane is life.
   void heard(fleet::SessionId session, Time now);
@@ -35,10 +35,14 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] bool has_room(Time now) const { return sessions_.has_room(now); }
   [[nodiscard]] std::uint64_t version() const noexcept { return rooms_.run.version; }
   [[nodiscard]] const std::optional<modes::OpenPass>& pass() const noexcept { return work().pass; }
-  [[nodiscard]] const std::optional<modes::Stretch>& stretch() const noexcept { return rooms_.local.stretch(); }
-  /// A step of the stretch was made whose result is not there yet: the next one begins. REQUIRES stretch().
+  [[nodiscard]] const std::optional<modes::Delegation>& delegation() const noexcept {
+    return rooms_.local.delegation();
+  }
+  /// A step of the delegation was made whose result is not there yet: the next one begins. REQUIRES delegation().
   void made_unseen(Time now) { rooms_.local.made_unseen(now); }
-  [[nodiscard]] const std::optional<modes::Aside>& aside() const noexcept { return rooms_.evaluation.aside(); }
+  [[nodiscard]] const std::optional<modes::BackgroundEvaluation>& background() const noexcept {
+    return rooms_.evaluation.background();
+  }
   [[nodiscard]] const modes::Coverage& coverage() const noexcept { return work().coverage; }
   [[nodiscard]] const fleet::Roster& members() const noexcept { return rooms_.run.roster; }
   [[nodiscard]] std::span<const modes::Lease> leases() const noexcept { return work().leases.all(); }
@@ -46,16 +50,16 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return work().claims; }
   /// Positions of rounds that are made, which come first in the next one.
   [[nodiscard]] std::vector<Owed> owed() const { return rooms_.rounds.owed(); }
-  [[nodiscard]] bool is_ahead(fleet::SessionId session, modes::LeaseId lease) const noexcept {
-    return rooms_.rounds.is_ahead(session, lease);
+  [[nodiscard]] bool is_overlapped(fleet::SessionId session, modes::LeaseId lease) const noexcept {
+    return rooms_.rounds.is_overlapped(session, lease);
   }
   [[nodiscard]] const BatchPlan& batches() const noexcept { return rooms_.run.batches; }
   /// The run ends at this version.
   [[nodiscard]] std::uint64_t steps() const noexcept { return rooms_.run.steps(); }
   [[nodiscard]] bool finished() const noexcept { return rooms_.run.finished; }
   [[nodiscard]] bool stopping() const noexcept { return rooms_.run.stopping; }
-  /// Until Released.
-  [[nodiscard]] bool held() const noexcept { return rooms_.hold.held(); }
+  /// Until Resumed.
+  [[nodiscard]] bool paused() const noexcept { return rooms_.pause.paused(); }
   /// Members the next pass waits for; 0 if enough are here.
   [[nodiscard]] std::uint64_t members_wanted() const noexcept;
 
@@ -64,7 +68,7 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::Ticked& event, Time now);
   void on(const modes::StopAsked& event, Time now);
   void on(const modes::SessionOpened& event, Time now);
-  void on(const modes::Released& event, Time now);
+  void on(const modes::Resumed& event, Time now);
   void on(const modes::WorkerReady& event, Time) { sessions_.on(event); }
   void on(const modes::WorkerSynced& event, Time now) { sessions_.on(event, now); }
   void on(const modes::RefreshWanted& event, Time) { sessions_.on(event); }
@@ -73,11 +77,11 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::Calibrated& event, Time now) { sessions_.on(event, now); }
   void on(const modes::Probed& event, Time) { sessions_.on(event); }
   void on(const modes::ProbesCompared& event, Time) { sessions_.on(event); }
-  void on(const modes::EvaluatedAside& event, Time) { rooms_.evaluation.on(event); }
-  void on(const modes::AsideCompared& event, Time) { rooms_.evaluation.on(event); }
+  void on(const modes::BackgroundEvaluated& event, Time) { rooms_.evaluation.on(event); }
+  void on(const modes::BackgroundCompared& event, Time) { rooms_.evaluation.on(event); }
   /// Of the mode it is for; the others know nothing of it.
-  void on(const modes::StretchStep& event, Time now) { rooms_.local.take(event, now); }
-  void on(const modes::StretchEnded& event, Time now) { rooms_.local.take(event, now); }
+  void on(const modes::DelegatedStep& event, Time now) { rooms_.local.take(event, now); }
+  void on(const modes::DelegationEnded& event, Time now) { rooms_.local.take(event, now); }
   template <class OfLeases>
   void on(const OfLeases& event, Time now) {
     if (rooms_.rounds.closed()) return rooms_.exact.take(event, now);
@@ -94,7 +98,7 @@ class CoordinatorMachine final : private modes::Host {
   void version_made(bool shared, Duration took, Time now) override;
   void evaluated() override { rooms_.evaluation.done(); }
   [[nodiscard]] bool evaluation_waits() const noexcept override { return rooms_.evaluation.pending(); }
-  void stretch_ended(Time now) override;
+  void delegation_ended(Time now) override;
   void finish(modes::Reason reason) override;
 
   /// Of the pass that is open.
@@ -102,8 +106,8 @@ class CoordinatorMachine final : private modes::Host {
     return rooms_.rounds.closed() ? rooms_.exact.work() : rooms_.rounds.work();
   }
   void open_next(Time now);
-  /// True while the run is held, or is to be from now on.
-  bool hold();
+  /// True while the run is paused, or is to be from now on.
+  bool pause();
   [[nodiscard]] modes::ReasonCode end_reason() const noexcept;
 
   Rooms rooms_;

@@ -53,7 +53,7 @@ void Probes::ask(const Member& member) {
 
 void Probes::send(Asked& asked) {
   const Member* member = rooms_.run.roster.find(asked.session);
-  if (rooms_.hold.held() && member->local) return;  // what the body looks at is what it computes with
+  if (rooms_.pause.paused() && member->local) return;  // what the body looks at is what it computes with
   asked.lease = rooms_.run.next_lease();
   Action& action = rooms_.run.act(ActionKind::probe);
   action.session = asked.session;
@@ -135,7 +135,7 @@ void Probes::session_lost(SessionId session) {
   });
 }
 
-void Probes::released() {
+void Probes::resumed() {
   for (Asked& asked : asked_)
     if (asked.lease == 0) send(asked);
 }

@@ -24,15 +24,15 @@ class Probes {
   /// The session of a worker that computes otherwise than the head.
   [[nodiscard]] std::optional<fleet::SessionId> on(const modes::ProbesCompared& event);
   void session_lost(fleet::SessionId session);
-  /// The run is not held any more: devices of the head may compute.
-  void released();
+  /// The run is not paused any more: devices of the head may compute.
+  void resumed();
   void watch(Time now);
 
  private:
   struct Asked {
     fleet::SessionId session = 0;
     fleet::WorkerId worker = 0;
-    modes::LeaseId lease = 0;  // 0: not yet, since the run is held
+    modes::LeaseId lease = 0;  // 0: not yet, since the run is paused
   };
   struct Pair {
     fleet::WorkerId worker = 0, reference = 0;

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "cluster/hold_machine.h"
+#include "cluster/pause_machine.h"
 #include "modes/exact/evaluation.h"
 #include "modes/exact/exact_mode.h"
 #include "modes/local/local_mode.h"
@@ -13,8 +13,12 @@
 namespace motley::cluster {
 
 struct Rooms {
-  Rooms(const modes::RunConfig& config, modes::Pace& pace, modes::Host& host)
-      : run(config, pace), exact(run, host), local(run, host), rounds(run, host), evaluation(run, exact.work()) {}
+  Rooms(const modes::RunConfig& config, modes::PerformanceModel& performance, modes::Host& host)
+      : run(config, performance),
+        exact(run, host),
+        local(run, host),
+        rounds(run, host),
+        evaluation(run, exact.work()) {}
   Rooms(const Rooms&) = delete;
   Rooms& operator=(const Rooms&) = delete;
 
@@ -25,7 +29,7 @@ struct Rooms {
   modes::LocalMode local;
   modes::RoundsMode rounds;
   modes::Evaluation evaluation;
-  HoldMachine hold;
+  PauseMachine pause;
 };
 
 }  // namespace motley::cluster

@@ -178,8 +178,8 @@ void Sessions::struck(WorkerId worker, bool out) {
   }
 }
 
-void Sessions::released(Time now) {
-  probes_.released();
+void Sessions::resumed(Time now) {
+  probes_.resumed();
   for (std::size_t i = 0; i < run_.roster.all().size(); ++i) {
     Member& member = run_.roster.all()[i];
     if (!std::exchange(member.waits_for_release, false) || member.trial != 0) continue;
@@ -210,12 +210,12 @@ void Sessions::watch(Time now) {
       close(member.session, {.code = ReasonCode::slow_to_load, .a = seconds});
       continue;
     }
-    const auto& aside = rooms_.evaluation.aside();
-    const bool still = rooms_.hold.held() && (member.local || member.parked.compared);
-    const bool busy = still || member.trial != 0 || (aside && aside->session == member.session);
+    const auto& background = rooms_.evaluation.background();
+    const bool still = rooms_.pause.paused() && (member.local || member.parked.compared);
+    const bool busy = still || member.trial != 0 || (background && background->session == member.session);
     if (member.state == MemberState::parked && !busy && now >= member.parked.trial_due) {
-      const auto& stretch = rooms_.local.stretch();
-      parking_.watch(member, run_.batch(), stretch ? stretch->worker : 0, now);
+      const auto& delegation = rooms_.local.delegation();
+      parking_.watch(member, run_.batch(), delegation ? delegation->worker : 0, now);
     }
     if (now - member.heartbeat_sent >= run_.config.heartbeat) {
       member.heartbeat_sent = now;

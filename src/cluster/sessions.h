@@ -27,8 +27,8 @@ class Sessions {
   void on(const modes::Calibrated& event, Time now);
   void on(const modes::Probed& event) { probes_.on(event); }
   void on(const modes::ProbesCompared& event);
-  /// The run is not held any more: what waited for that is measured.
-  void released(Time now);
+  /// The run is not paused any more: what waited for that is measured.
+  void resumed(Time now);
   /// The machine may have slept since the last call: nobody is late for that.
   void notice_gap(Time now);
   void watch(Time now);

@@ -24,14 +24,14 @@ struct TaskOrder {
   LossState state{};                   // what the loss gets
   std::uint64_t local_steps = 0;       // Grant::local_steps: answered like a gradient, with what these steps come to
   std::vector<StepRange> spans;        // then: its positions, in their order
-  std::uint64_t ahead = 0;             // likewise: Grant::ahead
+  std::uint64_t overlapped = 0;        // likewise: Grant::ahead
   std::vector<SharedBytes> weights;    // by chunk, at `version`; empty: on its way, see weights_arrived()
 };
 
 /// What a contribution declares as its range is frozen.
 struct Begun {
   double weight = 0, loss_sum = 0;
-  std::uint64_t ahead = 0;  // of local steps: made before the weights were used
+  std::uint64_t overlapped = 0;  // of local steps: made before the weights were used
 };
 
 }  // namespace motley::engine

@@ -51,11 +51,11 @@ struct Member {
   };
   /// What its device has shown, for better or worse.
   struct Shown {
-    bool unproven = false;        // nothing is shared with it until its device was compared with another
-    bool failed_alone = false;    // a stretch went wrong: leases from now on, whose rules know what to do about it
-    bool failed_aside = false;    // an evaluation beside the training did not end well, or in time, or right
-    bool compared_aside = false;  // what it evaluated came to the same as what all others did
-    std::uint64_t numbers = 0;    // a hash of random numbers that its device draws from a fixed seed; 0: not known
+    bool unproven = false;      // nothing is shared with it until its device was compared with another
+    bool failed_alone = false;  // a delegation went wrong: leases from now on, whose rules know what to do about it
+    bool failed_background = false;    // an evaluation beside the training did not end well, or in time, or right
+    bool compared_background = false;  // what it evaluated came to the same as what all others did
+    std::uint64_t numbers = 0;         // a hash of random numbers that its device draws from a fixed seed; 0: not known
   };
 
   SessionId session = 0;

@@ -27,28 +27,28 @@ enum class ActionKind : std::uint8_t {
   compare_probes,  // worker, number: the worker it is compared with; answer ProbesCompared
   park,            // session, worker: tell the user
   take_in,         // session, worker: a parked one takes part again; tell the user
-  evaluate_aside,  // session, lease, range: beside the training; answer EvaluatedAside
-  compare_aside,   // worker: what it evaluated, and all others; answer AsideCompared
-  cancel_aside,    // session, lease
-  cancel,          // session, lease
-  taken,           // session, lease: nothing more is needed of it; what counts of it is known
-  measured,        // worker, lease, range, elapsed: a lease from grant to its last byte
-  late,            // session, worker, lease, range, elapsed: ends unfinished, overdue; number: samples known to be done
-  sketch,          // lease: what is here of it is to be compared with what another worker comes to
-  abandon,         // lease: free its payloads that were not accepted
-  release,         // lease, chunk: free this payload, it is not needed
-  reduce,          // chunk: sum its pieces
-  finish_chunk,    // chunk: likewise; then update it and send it to everybody who streams
-  finish_all,      // all are summed: clip, update and send them, from `chunk` on
-  close_step,      // every chunk is updated; answer PassFinished
+  evaluate_in_background,  // session, lease, range: beside the training; answer BackgroundEvaluated
+  compare_background,      // worker: what it evaluated, and all others; answer BackgroundCompared
+  cancel_background,       // session, lease
+  cancel,                  // session, lease
+  taken,                   // session, lease: nothing more is needed of it; what counts of it is known
+  measured,                // worker, lease, range, elapsed: a lease from grant to its last byte
+  late,          // session, worker, lease, range, elapsed: ends unfinished, overdue; number: samples known to be done
+  sketch,        // lease: what is here of it is to be compared with what another worker comes to
+  abandon,       // lease: free its payloads that were not accepted
+  release,       // lease, chunk: free this payload, it is not needed
+  reduce,        // chunk: sum its pieces
+  finish_chunk,  // chunk: likewise; then update it and send it to everybody who streams
+  finish_all,    // all are summed: clip, update and send them, from `chunk` on
+  close_step,    // every chunk is updated; answer PassFinished
   close_evaluation,  // every position is counted; answer PassFinished
-  lend,              // session, worker, lease, range: steps to make without asking; answer StretchStep, StretchEnded
-  cut,               // session, lease: end what was lent after the step it is at
-  hold,              // version: `urgent`: of a step, else of a mark; answer Released when it may go on
-  heartbeat,         // session
-  warn,              // tell the user the reason
-  diverged,          // the run ends with an error; range says where
-  finished,          // the run is over
+  delegate,   // session, worker, lease, range: steps to make without asking; answer DelegatedStep, DelegationEnded
+  cut,        // session, lease: end what was delegated after the step it is at
+  pause,      // version: `urgent`: of a step, else of an eval point; answer Resumed when it may go on
+  heartbeat,  // session
+  warn,       // tell the user the reason
+  diverged,   // the run ends with an error; range says where
+  finished,   // the run is over
 };
 
 enum class ReasonCode : std::uint8_t {
@@ -88,8 +88,8 @@ enum class ReasonCode : std::uint8_t {
   nobody_else,   // worker
   alone,         // worker; a: steps
   evaluation,
-  aside,  // worker
-  held,
+  background,  // worker
+  paused,
   all_covered,
   covered_elsewhere,
   woke,  // a: milliseconds
@@ -124,7 +124,7 @@ struct Action {
   Duration elapsed{};
   bool urgent = false;
   std::uint64_t local_steps = 0;   // grant: of a round
-  std::uint64_t ahead = 0;         // likewise: of them, before the weights of the round are there
+  std::uint64_t overlapped = 0;    // likewise: of them, before the weights of the round are there
   std::vector<StepRange> spans{};  // likewise: its positions, where they are not just the range
   Reason reason{};
 };

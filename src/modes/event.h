@@ -39,7 +39,7 @@ struct LeaseBegun {
   LeaseId lease = 0;
   Interval range{};
   double weight = 0, loss_sum = 0;
-  std::uint64_t ahead = 0;  // of a round's steps, as it says: made before the weights of the round were used
+  std::uint64_t overlapped = 0;  // of a round's steps, as it says: made before the weights of the round were used
 };
 /// All bytes of one chunk of a contribution are here; `largest` is infinite where an element is not finite. REQUIRES
 /// no earlier ChunkArrived for the same (lease, chunk).
@@ -65,7 +65,7 @@ struct LeaseFinished {
   double weight = 0, loss_sum = 0;
   std::uint64_t correct = 0;
 };
-/// A calibration is done; its time was recorded with the driver's Pace. `failed`: it could not be computed.
+/// A calibration is done; its time was recorded with the driver's PerformanceModel. `failed`: it could not be computed.
 struct Calibrated {
   SessionId session = 0;
   LeaseId lease = 0;
@@ -92,13 +92,13 @@ struct LeaseFailed {
   LeaseId lease = 0;
 };
 /// Of a worker that evaluates beside the training. `whole`: the result is there; else it was given up.
-struct EvaluatedAside {
+struct BackgroundEvaluated {
   SessionId session = 0;
   LeaseId lease = 0;
   bool whole = false;
 };
-/// The driver's answer to compare_aside.
-struct AsideCompared {
+/// The driver's answer to compare_background.
+struct BackgroundCompared {
   WorkerId worker = 0;
   bool alike = false;
 };
@@ -110,20 +110,20 @@ struct SessionEnded {  // the channel is gone, or the worker said Bye
   bool left = false;  // on its own wish
 };
 
-/// A step of what was lent: the driver holds its result.
-struct StretchStep {
+/// A step of what was delegated: the driver holds its result.
+struct DelegatedStep {
   SessionId session = 0;
   LeaseId lease = 0;
 };
 /// `failed`: before it was at its end, and not because it was cut.
-struct StretchEnded {
+struct DelegationEnded {
   SessionId session = 0;
   LeaseId lease = 0;
   bool failed = false;
 };
 
-/// Of the hold at this version.
-struct Released {
+/// Of the pause at this version.
+struct Resumed {
   std::uint64_t version = 0;
 };
 
@@ -132,7 +132,7 @@ struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
                            LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                           LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep,
-                           StretchEnded, Released, PassFinished>;
+                           LeaseFailed, BackgroundEvaluated, BackgroundCompared, WorkerYields, SessionEnded,
+                           DelegatedStep, DelegationEnded, Resumed, PassFinished>;
 
 }  // namespace motley::modes

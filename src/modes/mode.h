@@ -13,7 +13,7 @@
 namespace motley::modes {
 
 using WorkEvent = std::variant<LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, PassFinished,
-                               StretchStep, StretchEnded>;
+                               DelegatedStep, DelegationEnded>;
 
 class Mode {
  public:
@@ -57,10 +57,10 @@ class Host {
   virtual void version_made(bool shared, Duration took, Time now) = 0;
   /// Everybody has evaluated.
   virtual void evaluated() = 0;
-  /// The version of the day is to be evaluated before the next step, by everybody: nobody does it aside.
+  /// The version of the day is to be evaluated before the next step, by everybody: nobody does it in the background.
   [[nodiscard]] virtual bool evaluation_waits() const noexcept = 0;
-  /// What was lent has ended, and somebody may evaluate aside what it led to.
-  virtual void stretch_ended(Time now) = 0;
+  /// What was delegated has ended, and somebody may evaluate in the background what it led to.
+  virtual void delegation_ended(Time now) = 0;
   /// The run is over at once.
   virtual void finish(Reason reason) = 0;
 };

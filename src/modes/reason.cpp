@@ -39,7 +39,7 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return "the steps are compared with those that " + who + " makes alone";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
-    case ReasonCode::aside:
+    case ReasonCode::background:
       return who + " evaluates while the others train";
     case ReasonCode::nobody_else:
       return "nobody else is left";
@@ -95,7 +95,7 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the run was asked to stop";
     case ReasonCode::evaluation:
       return "an evaluation is due";
-    case ReasonCode::held:
+    case ReasonCode::paused:
       return "the script looks at the run between two steps";
     case ReasonCode::all_covered:
       return "all positions are covered";

@@ -10,8 +10,8 @@
 #include "base/time.h"
 #include "fleet/roster.h"
 #include "modes/action.h"
-#include "modes/holds.h"
-#include "modes/pace.h"
+#include "modes/pauses.h"
+#include "modes/performance_model.h"
 #include "modes/verify.h"
 
 namespace motley::modes {
@@ -30,18 +30,18 @@ struct RunConfig {
   std::uint64_t min_workers = 1;
   std::size_t sessions_max = 256;
   std::uint32_t chunks = 0;
-  std::uint32_t first_applied = 0;  // of them, where all are applied at once; the others follow in a circle
-  std::uint64_t whole_until = 0;    // steps before this one need all chunks reduced before one is applied
-  bool evaluates_aside = true;      // beside the training, where somebody is free; else the next step waits
-  bool resumable = true;            // a run that is stopped may go on later
-  Holds holds = Holds::never;       // else nobody evaluates aside
-  bool hold_owed = false;           // where first_version is a mark: it was not released there before
+  std::uint32_t first_applied = 0;      // of them, where all are applied at once; the others follow in a circle
+  std::uint64_t whole_until = 0;        // steps before this one need all chunks reduced before one is applied
+  bool evaluates_in_background = true;  // beside the training, where somebody is free; else the next step waits
+  bool resumable = true;                // a run that is stopped may go on later
+  Pauses pauses = Pauses::never;        // else nobody evaluates in the background
+  bool pause_owed = false;              // where first_version is an eval point: it was not resumed there before
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);
   Duration measure_again = std::chrono::seconds(5);  // a parked worker
   Verify verify{};
-  std::uint64_t solo_after = 0;  // train passes before a stretch is lent; 0: never
+  std::uint64_t solo_after = 0;  // train passes before a delegation begins; 0: never
   // A step is a round of so many local steps of so many samples, and global_batch is that of the round; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
   bool overlap = false;      // a round begins while what the last one came to is on its way
@@ -49,10 +49,10 @@ struct RunConfig {
 };
 
 struct Run {
-  Run(const RunConfig& given, Pace& speeds)
+  Run(const RunConfig& given, PerformanceModel& speeds)
       : config(given),
         batches(given.train_samples, given.global_batch, given.batch_changes),
-        pace(speeds),
+        performance(speeds),
         version(given.first_version) {}
 
   /// The run ends at this version.
@@ -66,8 +66,8 @@ struct Run {
     return !member.local && now - member.heard >= config.heartbeat * 3 / 2;
   }
   /// An evaluation would be due at this version, whether or not there is a test set.
-  [[nodiscard]] bool at_mark() const noexcept {
-    return version >= steps() || Marks{config.evaluate_every}.at(batches, version);
+  [[nodiscard]] bool at_eval_point() const noexcept {
+    return version >= steps() || EvalPoints{config.evaluate_every}.at(batches, version);
   }
   /// Of a lease, or of work outside of a pass.
   LeaseId next_lease() noexcept { return ++last_lease; }
@@ -83,7 +83,7 @@ struct Run {
 
   RunConfig config;
   BatchPlan batches;
-  Pace& pace;
+  PerformanceModel& performance;
   fleet::Roster roster{};
   std::uint64_t version = 0;
   LeaseId last_lease = 0;

@@ -9,7 +9,7 @@
 
 #include "plan/advice.h"
 #include "plan/planner.h"
-#include "plan/slack.h"
+#include "plan/step_overhead.h"
 
 namespace motley::plan {
 
@@ -39,7 +39,7 @@ struct ForecastInput {
 };
 
 /// `passes`: so many were made with the same workers. REQUIRES members not empty, and that all of them are measured.
-Forecast forecast(const ForecastInput& input, const Slack& slack, std::uint32_t passes);
+Forecast forecast(const ForecastInput& input, const StepOverhead& step_overhead, std::uint32_t passes);
 
 /// Samples a step could have held in the time that does not depend on its size, where the passes of those who have a
 /// share take so long and the update at the end, which holds up everybody, `update_seconds`: with it a pass takes

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plan/device_speed.h"
-#include "plan/exposure.h"
+#include "plan/exposed_comm.h"
 #include "plan/planner.h"
 
 namespace motley::plan {
@@ -47,8 +47,8 @@ class WorkerSpeed {
 
   [[nodiscard]] DeviceSpeed& device() noexcept { return device_; }
   [[nodiscard]] const DeviceSpeed& device() const noexcept { return device_; }
-  [[nodiscard]] Exposure& wire() noexcept { return wire_; }
-  [[nodiscard]] const Exposure& wire() const noexcept { return wire_; }
+  [[nodiscard]] ExposedComm& wire() noexcept { return wire_; }
+  [[nodiscard]] const ExposedComm& wire() const noexcept { return wire_; }
 
  private:
   struct Half {
@@ -58,7 +58,7 @@ class WorkerSpeed {
   void pair_up() noexcept;
 
   DeviceSpeed device_;
-  Exposure wire_;
+  ExposedComm wire_;
   Half elapsed_, computed_, elapsed_before_;
   std::optional<Pass> pass_;
   double whole_per_sample_ = 0;  // of the first pass, until computing and waiting can be told apart

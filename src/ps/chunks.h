@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "motley/bytes.h"
+#include "motley/device_optimizer.h"
 #include "motley/layout.h"
-#include "motley/residence.h"
 #include "motley/result.h"
 #include "ps/spec.h"
 

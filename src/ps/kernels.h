@@ -10,7 +10,7 @@
 #include <span>
 
 #include "codec/codec.h"
-#include "motley/residence.h"
+#include "motley/device_optimizer.h"
 #include "ps/spec.h"
 
 namespace motley::ps {

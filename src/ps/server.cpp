@@ -124,7 +124,7 @@ double Server::clip() {
 
 double Server::gradient_norm() const {
   if (!limits_norm()) return 0;
-  if (impl_->there) return impl_->norm_there;
+  if (impl_->device) return impl_->norm_on_device;
   double squares = 0;
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     MOTLEY_ASSERT(impl_->chunks[c].phase != Phase::waiting);
@@ -154,7 +154,7 @@ SharedBytes Server::apply(ChunkId id) {
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced);
   MOTLEY_ASSERT(!clips() || impl_->clipped);
-  if (impl_->there) {
+  if (impl_->device) {
     chunk.phase = Phase::applied;
     return chunk.new_weights;
   }

@@ -18,15 +18,15 @@
 
 #include "codec/codec.h"
 #include "motley/bytes.h"
+#include "motley/device_optimizer.h"
 #include "motley/device_server.h"
 #include "motley/layout.h"
-#include "motley/residence.h"
 #include "motley/result.h"
 #include "ps/spec.h"
 
 namespace motley::ps {
 
-using motley::Residence;
+using motley::DeviceOptimizer;
 using motley::Snapshot;
 
 class Parallel;
@@ -97,29 +97,29 @@ class Server {
   Status rebase(std::uint64_t version, std::vector<SharedBytes> weights, bool anew);
   /// Goes on in the memory of a device. From then on step_at() makes the steps, and weights() and snapshot() stay what
   /// they were. REQUIRES no step begun, not outside(). Errors: memory.
-  Status settle(Residence& there) const;
+  Status settle(DeviceOptimizer& device) const;
   /// A step with the gradient sums that lie there. Errors: diverged (nothing was updated),
   /// internal. REQUIRES settle().
-  Result<StepNumbers> step_at(Residence& there, double weight, std::uint64_t samples);
+  Result<StepNumbers> step_at(DeviceOptimizer& device, double weight, std::uint64_t samples);
   /// What lies there, as of version().
-  [[nodiscard]] Result<Snapshot> bring(Residence& there) const;
+  [[nodiscard]] Result<Snapshot> download(DeviceOptimizer& device) const;
   /// Brings the same from any thread, while steps go on there. REQUIRES it has been called before this is asked again.
   /// Empty: the device has no room for that.
-  [[nodiscard]] std::function<Result<Snapshot>()> bring_beside(Residence& there) const;
+  [[nodiscard]] std::function<Result<Snapshot>()> download_in_background(DeviceOptimizer& device) const;
 
-  /// Sums and the optimizer go to a device, with weights and state, until come_back(). From then on a step is
-  /// reduce_there(), update_there(), then apply() for every chunk, then finish_step(). REQUIRES no step begun, not
-  /// outside(), not there(). Errors: memory.
+  /// Sums and the optimizer go to a device, with weights and state, until offload(). From then on a step is
+  /// reduce_on_device(), update_on_device(), then apply() for every chunk, then finish_step(). REQUIRES no step begun,
+  /// not outside(), not on_device(). Errors: memory.
   Status move_to(std::shared_ptr<DeviceServer> device);
-  [[nodiscard]] const std::shared_ptr<DeviceServer>& there() const noexcept;
-  /// `parts`: by chunk, in order of positions. After an error nothing was changed, and come_back() is of use.
-  Status reduce_there(std::span<const std::vector<GradientPart>> parts, double weight, std::uint64_t samples);
+  [[nodiscard]] const std::shared_ptr<DeviceServer>& on_device() const noexcept;
+  /// `parts`: by chunk, in order of positions. After an error nothing was changed, and offload() is of use.
+  Status reduce_on_device(std::span<const std::vector<GradientPart>> parts, double weight, std::uint64_t samples);
   /// Clips and updates; the new weights come to the host. After an error the server is of no use.
-  Status update_there();
+  Status update_on_device();
   /// snapshot() and handles() are whole again. REQUIRES no step begun. After an error the server is of no use.
-  Status bring_state();
+  Status download_state();
   /// The state comes to the host, where steps are made from now on. REQUIRES the same.
-  Status come_back();
+  Status offload();
 
   /// From now on these threads do a part of the work on large chunks; the bits stay the same. Forks share them.
   void share_work(std::shared_ptr<Parallel> helpers);

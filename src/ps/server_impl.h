@@ -27,13 +27,13 @@ struct Server::Impl {
   std::optional<double> norm_before;
   std::uint64_t version = 0;
   std::uint64_t updates = 0;                  // that the optimizer's state has seen since it was zero
-  std::uint64_t updates_there = 0;            // of them: the newest, which only the state on a device has
+  std::uint64_t updates_on_device = 0;        // of them: the newest, which only the state on a device has
   std::vector<StepScalars> scalars;           // by group, of the open step
   std::optional<float> clipped{};             // what clip() multiplies the open step's gradient with; 1: it stays
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
-  std::shared_ptr<DeviceServer> there;        // where steps are made
-  bool state_there = false;                   // the newest state is
-  double norm_there = 0;                      // of the open step, before clipping
+  std::shared_ptr<DeviceServer> device;       // where steps are made
+  bool state_on_device = false;               // the newest state is
+  double norm_on_device = 0;                  // of the open step, before clipping
   BufferPool pool;
   Stretches stretches;
 

@@ -6,7 +6,7 @@
 namespace motley::ps {
 
 Snapshot Server::snapshot() const {
-  MOTLEY_ASSERT(!impl_->state_there);
+  MOTLEY_ASSERT(!impl_->state_on_device);
   Snapshot result = handles();
   if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   return result;
@@ -17,12 +17,12 @@ Snapshot Server::handles() const {
   result.version = impl_->version;
   result.norm_before = impl_->norm_before;
   impl_->chunks.add_handles(result);
-  if (impl_->state_there) result.optimizer.clear();
+  if (impl_->state_on_device) result.optimizer.clear();
   return result;
 }
 
 Server Server::fork() const {
-  MOTLEY_ASSERT(!outside() && !impl_->there);
+  MOTLEY_ASSERT(!outside() && !impl_->device);
   Result<Server> made =
       make(impl_->chunks.layout(), impl_->optimizer, impl_->rates.schedule(), impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());
@@ -41,7 +41,7 @@ Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, b
       !taken) {
     return taken;
   }
-  impl_->updates -= std::exchange(impl_->updates_there, 0);  // that were not brought are lost
+  impl_->updates -= std::exchange(impl_->updates_on_device, 0);  // that were not brought are lost
   if (anew) {
     impl_->chunks.begin_states(impl_->pool);
     impl_->updates = 0;
@@ -54,7 +54,7 @@ Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, b
 void Server::adopt(const Snapshot& of_fork) {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
   impl_->updates += of_fork.version - impl_->version;
-  impl_->updates_there = 0;
+  impl_->updates_on_device = 0;
   const Status taken = impl_->take(of_fork);
   MOTLEY_ASSERT(taken.ok());
   impl_->open_step();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "motley/bytes.h"
-#include "motley/residence.h"
+#include "motley/device_optimizer.h"
 #include "motley/result.h"
 
 namespace motley::ps {

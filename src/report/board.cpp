@@ -72,8 +72,8 @@ void take(Board& board, const CheckpointWritten& e) { board.checkpoint = e; }
 void take(Board& board, const Done& e) { board.done = e; }
 void take(Board& board, const Waiting& e) { board.waiting = e.text; }
 void take(Board& board, const Download& e) { board.download = e; }
-void take(Board&, const MarkReached&) {}
-void take(Board&, const Held&) {}
+void take(Board&, const EvalPointReached&) {}
+void take(Board&, const Paused&) {}
 void take(Board&, const CodeShown&) {}
 void take(Board&, const Failure&) {}  // its message is all there is to it
 void take(Board&, const Note&) {}

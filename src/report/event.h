@@ -30,7 +30,7 @@ struct RunStarted {
       addresses{};       // where people join with the code: the one that others likely reach comes first
   bool verbose = false;  // tells people all ways in
   bool plaintext = false;
-  bool tested = false;  // evaluates at its marks
+  bool tested = false;  // evaluates at its eval points
 };
 
 /// In place of the code that was shown before.
@@ -148,20 +148,21 @@ struct CheckpointWritten {
 struct ModelState {
   std::uint64_t version = 0;
   std::vector<SharedBytes> weights{};
-  std::map<std::string, std::vector<SharedBytes>> optimizer{};  // by name; while the run is held, else empty
+  std::map<std::string, std::vector<SharedBytes>> optimizer{};  // by name; while the run is paused, else empty
 };
 
-/// The end of an epoch, every train.evaluate_every steps where the run is held at marks, and the end of the run.
-struct MarkReached {
-  std::uint64_t epoch = 0, version = 0, samples = 0;  // since the mark before, as are the next three
+/// The end of an epoch, every train.evaluate_every steps where the run is paused at eval points, and the end of the
+/// run.
+struct EvalPointReached {
+  std::uint64_t epoch = 0, version = 0, samples = 0;  // since the eval point before, as are the next three
   double loss = 0, seconds = 0, learning_rate = 0;    // learning_rate: at the first step
   ModelState state{};
 };
 
 /// The run waits at a version until it is told to go on, and no worker of this process computes.
-struct Held {
+struct Paused {
   std::uint64_t version = 0;
-  bool step = false;  // after a step, else at a mark
+  bool step = false;  // after a step, else at an eval point
   ModelState state{};
 };
 
@@ -186,7 +187,7 @@ struct Download {
 };
 
 using Event = std::variant<RunStarted, CodeShown, WorkerChanged, PlanMade, StepDone, AdviceGiven, ModeChosen, EvalDone,
-                           CheckpointWritten, MarkReached, Held, Done, Failure, Note, Waiting, Download>;
+                           CheckpointWritten, EvalPointReached, Paused, Done, Failure, Note, Waiting, Download>;
 
 /// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.
 template <class... F>

@@ -179,8 +179,8 @@ class JsonSink final : public Sink {
     return line({{"event", "error"}, {"code", to_word(error.code)}, {"message", error.message}, {"try", error.hint}});
   }
   // For people and scripts.
-  static std::string json(const MarkReached&) { return {}; }
-  static std::string json(const Held&) { return {}; }
+  static std::string json(const EvalPointReached&) { return {}; }
+  static std::string json(const Paused&) { return {}; }
   static std::string json(const Note&) { return {}; }
   static std::string json(const Waiting&) { return {}; }
   static std::string json(const Download&) { return {}; }

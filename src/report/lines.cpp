@@ -130,8 +130,8 @@ std::string text(const Download& e) {
   return "downloading " + e.file + formatted(": %d %%\n", static_cast<int>(100 * e.done / e.total));
 }
 
-std::string text(const MarkReached&) { return {}; }
-std::string text(const Held&) { return {}; }
+std::string text(const EvalPointReached&) { return {}; }
+std::string text(const Paused&) { return {}; }
 std::string text(const Waiting&) { return {}; }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace motley::report {
 
-/// Whole lines with their ends; empty for what nobody reads as a line: marks, holds, and what the run waits for.
+/// Whole lines with their ends; empty for what nobody reads as a line: eval points, pauses, and what the run waits for.
 std::string lines_of(const Event& event);
 
 }  // namespace motley::report

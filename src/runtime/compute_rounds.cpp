@@ -43,17 +43,18 @@ bool ComputeThread::weights_are_here() const {
 }
 
 Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop) {
-  const Result<bool> ahead = local_->open_ahead(order, prepared_.model->residence());
-  if (!ahead) return ahead.error();
-  if (!*ahead) {
+  const Result<bool> overlapped = local_->open_overlapped(order, prepared_.model->device_optimizer());
+  if (!overlapped) return overlapped.error();
+  if (!*overlapped) {
     std::vector<SharedBytes> base = weights_of_round();
     if (base.empty()) return {};
-    if (Status opened = local_->open(order, std::move(base), prepared_.model->residence()); !opened) return opened;
+    if (Status opened = local_->open(order, std::move(base), prepared_.model->device_optimizer()); !opened)
+      return opened;
   }
   const std::vector<std::uint64_t> indices =
       data::samples_at(order.spans, prepared_.seed, prepared_.train_samples, prepared_.shuffle);
   while (local_->more() && stop.limit() == order.count) {
-    if (local_->waits() && (local_->made_all_ahead() || weights_are_here())) {
+    if (local_->waits() && (local_->made_all_overlapped() || weights_are_here())) {
       std::vector<SharedBytes> base = weights_of_round();
       if (base.empty()) return {};
       if (Status rebased = local_->rebase(std::move(base)); !rebased) return rebased;
@@ -93,7 +94,8 @@ void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
   const TaskStop stop(*this, sink);
   duty_.start(now());
   const Status made = make_local_steps(order, sink, stop);
-  if (Residence* there = prepared_.model->residence(); there != nullptr && local_->take_settled()) there->leave();
+  if (DeviceOptimizer* device = prepared_.model->device_optimizer(); device != nullptr && local_->take_settled())
+    device->leave();
   loop_->forget_weights();
   duty_.stop(now());
   const double charge = duty_.take_charge();
@@ -110,7 +112,7 @@ void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
   if (outcome.count > 0) {
     // What is not finite is for the coordinator to judge: it asks others.
     const double loss = diverged ? std::numeric_limits<double>::quiet_NaN() : outcome.loss_sum;
-    sink.begin(order.count, engine::Begun{outcome.weight, loss, local_->ahead()});
+    sink.begin(order.count, engine::Begun{outcome.weight, loss, local_->overlapped()});
     std::vector<float> change;
     for (const Chunk& chunk : prepared_.model->layout().chunks()) {
       change.assign(chunk.elements, 0);

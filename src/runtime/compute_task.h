@@ -63,7 +63,7 @@ class ComputeThread::TaskStop final : public Stop {
     return thread_.range_.limit();
   }
   [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
-    if (thread_.manners_.duty < 1) thread_.rest(sink_);
+    if (thread_.resource_policy_.duty < 1) thread_.rest(sink_);
     const std::lock_guard lock(thread_.mutex_);
     return thread_.range_.claim(count);
   }

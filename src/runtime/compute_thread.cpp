@@ -46,9 +46,12 @@ std::uint64_t less(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a
 
 }  // namespace
 
-ComputeThread::ComputeThread(ComputeEvents events, Manners manners)
-    : events_(std::move(events)), manners_(manners), duty_(manners.duty), thread_([this] { loop(); }) {
-  MOTLEY_ASSERT(manners.duty > 0 && manners.duty <= 1);
+ComputeThread::ComputeThread(ComputeEvents events, ResourcePolicy resource_policy)
+    : events_(std::move(events)),
+      resource_policy_(resource_policy),
+      duty_(resource_policy.duty),
+      thread_([this] { loop(); }) {
+  MOTLEY_ASSERT(resource_policy.duty > 0 && resource_policy.duty <= 1);
 }
 
 ComputeThread::~ComputeThread() { stop(); }
@@ -156,11 +159,11 @@ void ComputeThread::tell_idle() {
 
 void ComputeThread::loop() {
   name_thread("motley-compute");
-  if (manners_.nice > 0) machine::be_nice(manners_.nice);
+  if (resource_policy_.nice > 0) machine::be_nice(resource_policy_.nice);
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
-    std::optional<Stretch> stretch;
+    std::optional<Delegation> delegation;
     tell_idle();
     {
       std::unique_lock lock(mutex_);
@@ -171,12 +174,12 @@ void ComputeThread::loop() {
       preparation_ = nullptr;
       order = std::move(next_);
       next_.reset();
-      stretch = std::move(stretch_);
-      stretch_.reset();
+      delegation = std::move(delegation_);
+      delegation_.reset();
     }
     if (preparation) preparation();
     if (order) order->local_steps > 0 ? run_local_steps(*order) : run(*order);
-    if (stretch) run_stretch(std::move(*stretch));
+    if (delegation) run_delegation(std::move(*delegation));
   }
 }
 
@@ -213,7 +216,7 @@ Status ComputeThread::find_micro_batch() {
   if (before.budget == 0) return {};
   const std::uint32_t least = prepared_.group;
   Result<MemoryUse> one = try_samples(least);
-  if (!one && one.error().code == ErrorCode::memory && prepared_.model->residence() != nullptr) {
+  if (!one && one.error().code == ErrorCode::memory && prepared_.model->device_optimizer() != nullptr) {
     prepared_.reserve_bytes = 0;  // the optimizer stays on the host, then
     one = try_samples(least);
   }

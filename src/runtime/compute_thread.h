@@ -28,8 +28,8 @@
 #include "motley/device_server.h"
 #include "plan/micro_batch.h"
 #include "runtime/duty_cycle.h"
-#include "runtime/manners.h"
 #include "runtime/model_provider.h"
+#include "runtime/resource_policy.h"
 #include "runtime/task_weights.h"
 
 namespace motley::runtime {
@@ -51,9 +51,9 @@ struct ComputeEvents {
 };
 
 /// Called on the compute thread.
-struct StretchEvents {
-  std::function<void(engine::StretchStep step)> step;
-  std::function<void(engine::StretchEnd end)> ended;
+struct DelegatedStepEvents {
+  std::function<void(engine::DelegatedStep step)> step;
+  std::function<void(engine::DelegationEnd end)> ended;
 };
 
 /// Everything prepare() needs to build a model; runs on the compute thread.
@@ -71,7 +71,7 @@ struct Prepared {
 
 class ComputeThread {
  public:
-  explicit ComputeThread(ComputeEvents events, Manners manners = {});
+  explicit ComputeThread(ComputeEvents events, ResourcePolicy resource_policy = {});
   ~ComputeThread();
   /// Abandons a running task and ends the thread; nothing is called after that. Not from the thread itself.
   void stop();
@@ -90,8 +90,8 @@ class ComputeThread {
   void finish_early(std::uint64_t task);
   /// Makes steps one after the other, once a task that runs has ended; waits when kStepsUntakenMax of them were not
   /// taken(). REQUIRES all of the device's time: rests are for tasks.
-  void lend(engine::StretchOrder order, StretchEvents events);
-  void cut(std::uint64_t stretch);
+  void delegate(engine::DelegatedSteps order, DelegatedStepEvents events);
+  void cut(std::uint64_t delegation);
   void taken();
   /// Calls `idle` once, on any thread, when nothing is being computed and nothing waits to be.
   void when_idle(std::function<void()> idle);
@@ -103,7 +103,7 @@ class ComputeThread {
   class TaskSink;
   class TaskStop;
   void loop();
-  [[nodiscard]] bool waiting() const { return next_ || stretch_ || preparation_; }
+  [[nodiscard]] bool waiting() const { return next_ || delegation_ || preparation_; }
   void tell_idle();
   Status find_micro_batch();
   Result<MemoryUse> try_samples(std::uint64_t count);
@@ -131,26 +131,26 @@ class ComputeThread {
                           const std::function<void()>& restart);
   /// The samples of its next step, which `task` says.
   Result<Outcome> compute(Task task, engine::LocalTrainer& trainer, const Stop& stop);
-  struct Stretch {
-    engine::StretchOrder order;
-    StretchEvents events;
+  struct Delegation {
+    engine::DelegatedSteps order;
+    DelegatedStepEvents events;
   };
-  void run_stretch(Stretch stretch);
-  Result<engine::StretchStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
-  bool may_go_on(std::uint64_t stretch);
-  static std::optional<Error> bring(const engine::LocalTrainer& trainer, ps::Snapshot& after);
+  void run_delegation(Delegation delegation);
+  Result<engine::DelegatedStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
+  bool may_go_on(std::uint64_t delegation);
+  static std::optional<Error> download(const engine::LocalTrainer& trainer, ps::Snapshot& after);
 
   ComputeEvents events_;
-  Manners manners_;
+  ResourcePolicy resource_policy_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
   std::function<void()> preparation_;
-  std::optional<Stretch> stretch_;
+  std::optional<Delegation> delegation_;
   std::shared_ptr<DeviceServer> server_;
   bool busy_ = false;
   std::vector<std::function<void()>> idle_;  // to be called
-  std::uint64_t cut_ = 0;                    // the newest stretch that is to end
+  std::uint64_t cut_ = 0;                    // the newest delegation that is to end
   std::uint32_t untaken_ = 0;                // steps handed out and not taken
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};

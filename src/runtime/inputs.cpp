@@ -194,7 +194,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   const std::uint64_t vector_bytes = (*model)->layout().flat_elements() * sizeof(float);
   if (device == "cpu") {
     worker.prepared.reserve_bytes = copies * vector_bytes;
-  } else if ((*model)->residence() != nullptr) {
+  } else if ((*model)->device_optimizer() != nullptr) {
     // Where it would take much of the memory, the optimizer stays on the host rather.
     const std::uint64_t wanted = kResidentVectors * vector_bytes;
     if (wanted <= (*model)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;

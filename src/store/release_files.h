@@ -1,7 +1,7 @@
 #pragma once
-// What a run directory keeps of holds: the newest mark that was released, and what the loss got from which version on.
-// docs/formats/checkpoint.md is the specification. Nothing here is synced: what a power cut takes, a run that is
-// resumed asks for again.
+// What a run directory keeps of pauses: the newest eval point that was resumed, and what the loss got from which
+// version on. docs/formats/checkpoint.md is the specification. Nothing here is synced: what a power cut takes, a run
+// that is resumed asks for again.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,4 +1,4 @@
-"""Small data sets and samplers, and the recipes of their loaders."""
+"""Small data sets and samplers, and the sources of their loaders."""
 
 import numpy
 import torch
@@ -11,8 +11,8 @@ SIZE = 300
 TRAIN = "train_loader"
 
 
-def recipe(dataset, name=TRAIN, batch=64, **options):
-    return _data.Recipe(DataLoader(dataset, **with_batch(options, batch)), name)
+def source(dataset, name=TRAIN, batch=64, **options):
+    return _data.BatchSource(DataLoader(dataset, **with_batch(options, batch)), name)
 
 
 def with_batch(options, batch=64):

@@ -246,8 +246,8 @@ class Ends(torch.utils.data.Dataset):
 
 def test_a_process_that_ends_is_named():
     loader = DataLoader(Ends(), 8, num_workers=1)
-    recipe = _data.Recipe(loader, "train_loader")
-    with recipe.reading():
-        assert _packing.unpack(recipe.readers.result(recipe.readers.read([1, 2], None))) == [1, 2]
+    source = _data.BatchSource(loader, "train_loader")
+    with source.reading():
+        assert _packing.unpack(source.readers.result(source.readers.read([1, 2], None))) == [1, 2]
         with pytest.raises(_errors.Error, match="train_loader: a process that reads samples has ended"):
-            recipe.readers.result(recipe.readers.read([5], None))
+            source.readers.result(source.readers.read([5], None))

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import SCRIPTS
 from motley._trials import _compared, _layers
-from numbered import recipe
+from numbered import source
 
 # What a run is made of, with all kinds of places that a setting may stand at. Lines below are changed one by one.
 HELPER = '''"""Beside the script."""
@@ -148,7 +148,7 @@ def words(path, script=SCRIPT, helper=HELPER):
         exec(compile(script, main.__file__, "exec"), main.__dict__)
         model = main.Net()
         roots = {"loss": main.loss, "score": main.score, "model": model,
-                 "train_loader": recipe(main.Points(), batch=8, collate_fn=main.collate)}
+                 "train_loader": source(main.Points(), batch=8, collate_fn=main.collate)}
         return _layers.words(roots, (*model.parameters(), *model.buffers()))
     finally:
         sys.modules["__main__"] = before

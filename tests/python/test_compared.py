@@ -12,23 +12,23 @@ import cases
 from conftest import SCRIPTS
 from motley import _core, _errors
 from motley._samples import _contents, _data, _whole
-from numbered import SIZE, Numbered, recipe
+from numbered import SIZE, Numbered, source
 
 SCRIPT = str(SCRIPTS / "samples.py")
 
 
 def test_equal_sets_have_equal_fingerprints_that_fit():
-    first, second = (recipe(cases.classes(SIZE, 2)) for _ in range(2))
+    first, second = (source(cases.classes(SIZE, 2)) for _ in range(2))
     assert first.fingerprint() == second.fingerprint() and first.contents() == second.contents()
     assert first.fingerprint().startswith("300 samples of (float32 [12], int64 []); contents: ")
     contents, whole = first.fingerprint().split("contents: ")[1].split("; whole: ")
     assert len({item.split(":")[0] for item in contents.split(" ")}) == 32
     assert [word.split(":")[0] for word in whole.split(" ")] == ["tensors[0]=float32[300x12],1,1", "tensors[1]=int64[300],1,1"]
-    made = recipe(Numbered())
+    made = source(Numbered())
     assert len(made.fingerprint().split("contents: ")[1].split(" ")) == 48 and "whole" not in made.fingerprint()
     worst = [{f"key {i}": [1e-300, -1e300, i] for i in range(200)}] * SIZE
-    assert len(recipe(worst).fingerprint().encode()) < 4096
-    assert len(recipe(Held(worst)).fingerprint().encode()) < 4096
+    assert len(source(worst).fingerprint().encode()) < 4096
+    assert len(source(Held(worst)).fingerprint().encode()) < 4096
 
 
 class Held(data.Dataset):
@@ -145,21 +145,21 @@ def close(a, b):
 
 
 def test_what_is_drawn_for_a_sample_is_seeded():
-    made, again = recipe(Numbered(wrong="draws")), recipe(Numbered(wrong="draws"))
+    made, again = source(Numbered(wrong="draws")), source(Numbered(wrong="draws"))
     assert made.fingerprint() == again.fingerprint()
     assert made.draws == ("numpy", "torch")
 
 
 def test_samples_that_cannot_be_compared_are_named():
     with pytest.raises(_errors.Error, match="sample 7 cannot be read: OSError: no such file: 7"):
-        recipe(Numbered(30, "raises")).fingerprint()
+        source(Numbered(30, "raises")).fingerprint()
     with pytest.raises(_errors.Error, match="another one each time it is read"):
-        recipe(Numbered(30, "own generator")).fingerprint()
+        source(Numbered(30, "own generator")).fingerprint()
 
 
 def test_a_set_that_changes_is_noticed_within_a_round():
     x = torch.zeros(SIZE, 4)
-    made = recipe(TensorDataset(x))
+    made = source(TensorDataset(x))
     made.fingerprint()
     assert [made.sampled_again() for _ in range(100)] == [None] * 100
     changed = _core.sample_order(_data.CONTENTS_KEY, 0, SIZE, 0, 48)[20]

@@ -83,7 +83,7 @@ class Task:
 def make(name, staged=False):
     case = cases.make(name)
     collate = cases.pad if name == "tokens" else None
-    train, test = (_data.Recipe(DataLoader(part, case.batch, collate_fn=collate), "loader") for part in (case.train, case.test))
+    train, test = (_data.BatchSource(DataLoader(part, case.batch, collate_fn=collate), "loader") for part in (case.train, case.test))
     read = _optimizer.ReadOptimizer(case.optimizer)
     parts = _parts.together(case.model, case.loss, case.score)
     work = _work.make_work(parts, train, test, read, "fp32", b"", {"step": 1, "epoch": 1, "state": {}}, None, check=True)
@@ -263,34 +263,34 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
         pytest.skip("what is normalised right behind it has no gradient but rounding, of which Adam makes steps")
     make_optimizer, step_numbers, kind, states = RESIDENT[how]
     work, computation, flat = make(name, staged=True)
-    assert computation.residence and not make(name)[1].residence
+    assert computation.device_optimizer and not make(name)[1].device_optimizer
     plain = copy.deepcopy(cases.make(name).model).train()
     optimizer = make_optimizer(plain.parameters())
     batch = cases.make(name).train[:32]
     computation.weights.copy_(flat)
-    computation.residence.settle(kind)
+    computation.device_optimizer.settle(kind)
     computation.gradients.zero_()
     for state in states:
-        computation.residence.set_state(state)
+        computation.device_optimizer.set_state(state)
     for step in range(1, 4):
         assert run(computation, ResidentTask(computation, flat, 32))[:3] == (32, 32.0, 0.0)
-        loss_sum, norm = computation.residence.reduce(32.0, 32)
+        loss_sum, norm = computation.device_optimizer.reduce(32.0, 32)
         optimizer.zero_grad()
         value = work.parts.loss(plain, batch)
         value.backward()
         assert loss_sum == pytest.approx(32 * value.item(), rel=1e-5)
         assert norm == pytest.approx(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5).item(), rel=1e-5)
-        computation.residence.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
+        computation.device_optimizer.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
         optimizer.step()
-    computation.residence.get_weights(False)
+    computation.device_optimizer.get_weights(False)
     found = {named.name: values for named, values in _model.pieces(work.layout, work.names, computation.weights)}
     tensors = plain.state_dict()
     for tensor, values in found.items():
         torch.testing.assert_close(values, tensors[tensor], rtol=1e-5, atol=1e-6, msg=lambda text, tensor=tensor: f"{tensor}: {text}")
     for state in states:
-        computation.residence.get_state(state, False)
+        computation.device_optimizer.get_state(state, False)
         assert computation.gradients.any()
-    computation.residence.leave()
+    computation.device_optimizer.leave()
     whole = Task(computation, flat, 96)
     run(computation, whole)
     assert torch.equal(whole.gradients, with_whole_weights(name, 96, True)[1].gradients)
@@ -337,8 +337,8 @@ def test_inspection_leaves_the_model_as_it_was():
     case.model.norm1.eval()
     before = copy.deepcopy(case.model.state_dict())
     drawn = torch.get_rng_state()
-    recipe = _data.Recipe(DataLoader(case.train, case.batch), "loader")
-    found = _inspect.inspect(lambda batch: case.loss(case.model, batch), case.model, recipe, "fp32", True, {"loss": case.loss})
+    source = _data.BatchSource(DataLoader(case.train, case.batch), "loader")
+    found = _inspect.inspect(lambda batch: case.loss(case.model, batch), case.model, source, "fp32", True, {"loss": case.loss})
     assert found.draws and found.mixes
     assert found.changing == {f"norm2.{name}": 1 for name in ("running_mean", "running_var", "num_batches_tracked")}
     assert all(torch.equal(before[name], value) for name, value in case.model.state_dict().items())

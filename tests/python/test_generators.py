@@ -43,7 +43,7 @@ def test_of_a_device_and_of_all(card):
 
 def found(model, loss):
     parts = _parts.together(model.to(conftest.device), loss)
-    train = _data.Recipe(DataLoader(cases.classes(300, 2), 60), "loader")
+    train = _data.BatchSource(DataLoader(cases.classes(300, 2), 60), "loader")
     return _inspect.inspect(lambda batch: parts.call(batch, step=1, epoch=1, state={}), parts.root, train, "fp32", True, {})
 
 

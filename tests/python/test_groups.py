@@ -140,7 +140,7 @@ KEPT_APART = {
 def make(model, loss, collate=None, samples=SAMPLES, batch=BATCH, precision="fp32"):
     generator = torch.Generator().manual_seed(3)
     data = TensorDataset(torch.randn(samples, 3, 8, 8, generator=generator), torch.randint(CLASSES, (samples,), generator=generator))
-    train = _data.Recipe(DataLoader(data, batch, collate_fn=collate), "loader")
+    train = _data.BatchSource(DataLoader(data, batch, collate_fn=collate), "loader")
     parts = _parts.together(model, loss)
     read = _optimizer.ReadOptimizer(torch.optim.SGD(model.parameters(), 0.1))
     work = _work.make_work(parts, train, None, read, precision, b"", {"step": 1, "epoch": 1, "state": {}}, None, check=True)

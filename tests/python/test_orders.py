@@ -17,7 +17,7 @@ import samples
 from conftest import COMMAND, SCRIPTS, train
 from motley import _errors
 from motley._samples import _data, _orders, _shards
-from numbered import SIZE, TRAIN, Batches, Numbered, Own, recipe, used
+from numbered import SIZE, TRAIN, Batches, Numbered, Own, source, used
 
 SCRIPT = str(SCRIPTS / "samples.py")
 
@@ -36,14 +36,14 @@ def test_samplers_with_an_order_of_their_own_are_listed_once_an_epoch():
     for options in (dict(sampler=data.WeightedRandomSampler(weights, 200, generator=seeded(1))),
                     dict(sampler=data.RandomSampler(range(SIZE), replacement=True, num_samples=1000, generator=seeded(2))),
                     dict(batch_sampler=data.BatchSampler(data.RandomSampler(range(SIZE), num_samples=100, generator=seeded(3)), 64, True))):
-        made = recipe(Numbered(), **options)
+        made = source(Numbered(), **options)
         assert made.orders is not None and not made.shuffles and made.samples == SIZE
         found = listed(made, 0, 1) + listed(made, 1, 3)
         for sampler in options.values():
             sampler = getattr(sampler, "sampler", sampler)
             sampler.generator.manual_seed({200: 1, 1000: 2, 100: 3}[made.size])
             assert found == [list(sampler) for _ in range(3)]
-    made = recipe(Numbered(), batch_sampler=Batches([[5, 3], [1, 2], [7]], [[1, 2], [7, -3], [5]]))
+    made = source(Numbered(), batch_sampler=Batches([[5, 3], [1, 2], [7]], [[1, 2], [7, -3], [5]]))
     assert (made.batch_size, made.size, made.steps_per_epoch, made.drops_last) == (2, 5, 3, False)
     assert listed(made, 0, 2) == [[5, 3, 1, 2, 7], [1, 2, 7, 297, 5]]
 
@@ -51,21 +51,22 @@ def test_samplers_with_an_order_of_their_own_are_listed_once_an_epoch():
 def test_a_sampler_without_a_generator_follows_from_the_seed_of_the_run():
     def orders(seed):
         torch.rand(3)
-        return listed(_data.Recipe(DataLoader(Numbered(), 64, sampler=data.WeightedRandomSampler([1.0] * SIZE, SIZE)), TRAIN, seed), 0, 2)
+        loader = DataLoader(Numbered(), 64, sampler=data.WeightedRandomSampler([1.0] * SIZE, SIZE))
+        return listed(_data.BatchSource(loader, TRAIN, seed), 0, 2)
 
     state = torch.get_rng_state()
     first, again, other = orders(1), orders(1), orders(2)
     assert first == again and first[0] != first[1] and first != other
     torch.set_rng_state(state)
     torch.rand(9)
-    assert torch.equal(torch.get_rng_state(), torch.get_rng_state()) and recipe(Numbered()).orders is None
+    assert torch.equal(torch.get_rng_state(), torch.get_rng_state()) and source(Numbered()).orders is None
 
 
 def test_a_sampler_that_gives_another_number_of_samples_is_named():
-    made = recipe(Numbered(), batch_sampler=Batches([[1, 2], [3]], [[1, 2], [3, 4]]))
+    made = source(Numbered(), batch_sampler=Batches([[1, 2], [3]], [[1, 2], [3, 4]]))
     with pytest.raises(_errors.Error, match="gives 4 samples in epoch 2, and gave 3 in the first"):
         made.orders.state(1, 2)
-    made = recipe(Numbered(), batch_sampler=Batches([[1, 2], [3]], [[1], [2], [3]]))
+    made = source(Numbered(), batch_sampler=Batches([[1, 2], [3]], [[1], [2], [3]]))
     with pytest.raises(_errors.Error, match="gives 3 batches in epoch 2, and gave 2 in the first"):
         made.orders.state(1, 2)
 
@@ -76,7 +77,7 @@ def test_batches_of_unequal_size_are_told_step_by_step():
         return [list(itertools.islice(numbers, size)) for size in sizes]
 
     epochs = (4, 4, 2), (4, 4, 2), (2, 4, 4), (5, 4, 1), (4, 1, 5), (5, 5, 5)
-    made = recipe(Numbered(), batch_sampler=Batches(*(batches(*sizes) for sizes in epochs[:5])))
+    made = source(Numbered(), batch_sampler=Batches(*(batches(*sizes) for sizes in epochs[:5])))
     assert (made.batch_size, made.steps_per_epoch, made.batch_sizes, made.length(2)) == (4, 3, {4, 2}, ({"steps": 6}, 6))
     assert made.changes_of_batch() == []
     made.orders.state(1, 3)
@@ -84,7 +85,7 @@ def test_batches_of_unequal_size_are_told_step_by_step():
     made.orders.state(3, 5)
     changes = [(6, 2), (7, 4), (9, 5), (10, 4), (13, 1), (14, 5)]
     assert made.changes_of_batch() == changes[2:]
-    again, step = recipe(Numbered(), batch_sampler=Batches(*(batches(*sizes) for sizes in epochs[:5]))), 0
+    again, step = source(Numbered(), batch_sampler=Batches(*(batches(*sizes) for sizes in epochs[:5]))), 0
     again.orders.state(0, 5)
     assert again.changes_of_batch() == changes
     for sizes in epochs[:5]:  # as src/base/batch_plan.cpp does
@@ -108,7 +109,7 @@ def test_orders_travel_in_few_bytes_and_nothing_else_is_taken():
     million = _orders.pack(array.array("q", torch.randperm(1_000_000).tolist()))
     assert len(million) < 3_000_000
     bomb = torch.tensor([1, *zlib.compress(bytes(1 << 20))], dtype=torch.uint8)
-    made = recipe(Numbered(), sampler=Own([1, 2]))
+    made = source(Numbered(), sampler=Own([1, 2]))
     for sent in (bomb, torch.zeros(0, dtype=torch.uint8), torch.tensor([9, 9], dtype=torch.uint8), "x", None):
         with pytest.raises(_errors.Error, match="is no list of 2 samples of 300"):
             made.orders.take({_orders.KEY: {"0": sent}})
@@ -119,7 +120,7 @@ def test_orders_travel_in_few_bytes_and_nothing_else_is_taken():
 
 def test_an_order_that_is_another_than_before_is_named(tmp_path):
     def made(*epochs):
-        return recipe(Numbered(), batch_sampler=Batches(*epochs))
+        return source(Numbered(), batch_sampler=Batches(*epochs))
 
     first = made([[1, 2]], [[2, 1]], [[3, 4]])
     first.write_orders(tmp_path)
@@ -189,7 +190,7 @@ def test_another_number_of_samples_than_was_said_is_an_error(size, found):
     with pytest.raises(_errors.Error, match=f"expected {size} samples of source 0 .list., as sizes says, found 10"):
         _shards.Shards([list(range(10))], [size])
     with pytest.raises(_errors.Error, match=f"expected {size} samples"):  # before the first step, where reading it takes little time
-        _data.Recipe(DataLoader(_shards.Shards([lines], [size]), 3), TRAIN).fingerprint()
+        _data.BatchSource(DataLoader(_shards.Shards([lines], [size]), 3), TRAIN).fingerprint()
     for sources, sizes in (([], []), ([[1]], [1, 2]), ([[1]], [0])):
         with pytest.raises(_errors.Error, match="expected a size"):
             _shards.Shards(sources, sizes)
@@ -213,7 +214,7 @@ def test_every_batch_has_its_part_of_all_lanes(sizes, batch):
 def test_streams_that_machines_would_read_differently_are_refused():
     def said(loader):
         with pytest.raises(_errors.Error) as refused:
-            _data.Recipe(loader, TRAIN).fingerprint()
+            _data.BatchSource(loader, TRAIN).fingerprint()
         return str(refused.value)
 
     class Once:
@@ -230,10 +231,10 @@ def test_streams_that_machines_would_read_differently_are_refused():
     assert "without a length" in said(DataLoader(Endless(), 10))
     assert "from beginning to end" in said(DataLoader(_shards.Shards([range(9)], [9]), 3, sampler=data.SubsetRandomSampler([1, 2])))
     assert "expected a batch_size" in said(DataLoader(Counting(0, 100), batch_size=None))
-    drawn = _data.Recipe(DataLoader(_shards.Shards([range(90)], [90], map=lambda number: number + torch.rand(())), 10), TRAIN)
+    drawn = _data.BatchSource(DataLoader(_shards.Shards([range(90)], [90], map=lambda number: number + torch.rand(())), 10), TRAIN)
     drawn.fingerprint()
     assert drawn.draws == ("torch",) and drawn.read([80], [7]) == drawn.read([80], [7])
-    test = _data.Recipe(DataLoader(Counting(0, 100), 30), "test")
+    test = _data.BatchSource(DataLoader(Counting(0, 100), 30), "test")
     assert used(test) == list(range(100)) and test.orders is None and test.steps_per_epoch == 4
 
 

@@ -225,8 +225,8 @@ def normed(momentum):
 
 def test_averages_with_a_momentum_of_0_stay():
     model, before = made(normed, 0.0), made(normed, 0.0)
-    recipe = _data.Recipe(DataLoader(cases.classes(SIZE, 1), BATCH), "train_loader")
-    found = _inspect.inspect(lambda batch: cases.cross_entropy(model, batch), model, recipe, "fp32", True, {"loss": cases.cross_entropy})
+    source = _data.BatchSource(DataLoader(cases.classes(SIZE, 1), BATCH), "train_loader")
+    found = _inspect.inspect(lambda batch: cases.cross_entropy(model, batch), model, source, "fp32", True, {"loss": cases.cross_entropy})
     assert found.changing == {"1.num_batches_tracked": 1} and found.mixes
     losses = [epoch.loss for epoch in run_of(model, batch=32).epochs(2)]
     optimizer, expected = torch.optim.SGD(before.parameters(), lr=0.1), []
@@ -289,8 +289,8 @@ def _raise(error):
 
 
 def readers(sample, **options):
-    recipe = _data.Recipe(DataLoader(Files(sample), 8, num_workers=1, **options), "train_loader")
-    return _ahead.Readers(recipe.loader, recipe.read, "train_loader", 8)
+    source = _data.BatchSource(DataLoader(Files(sample), 8, num_workers=1, **options), "train_loader")
+    return _ahead.Readers(source.loader, source.read, "train_loader", 8)
 
 
 @pytest.mark.parametrize("sample, said", [

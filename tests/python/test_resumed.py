@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conftest import SCRIPTS
-from motley._runs import _epoch, _marks, _packed, _reach
+from motley._runs import _epoch, _eval_points, _packed, _reach
 
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--set", "train.checkpoint_seconds=0.01"]
 CASES = ["patience", "nan_first", "plateau", "plateau_in_body", "schedulers_of_an_object", "rates_by_hand", "scheduled_by_step",
@@ -45,7 +45,7 @@ def test_the_script_sees_what_it_would_have_seen(motley, name):
 
 
 def test_an_epoch_has_its_rate_also_where_the_body_after_it_was_not_the_last_word(motley):
-    """The checkpoint is of the mark; what the body there left is of the steps behind it."""
+    """The checkpoint is of the eval point; what the body there left is of the steps behind it."""
     program, out = go(motley, "interrupted")
     assert program.process.returncode == 0, program.story()
     whole = json.loads(out.read_text())
@@ -103,11 +103,11 @@ def test_arrays_and_tensors_come_back_as_they_were():
 
 def test_records_that_were_being_written_and_those_of_lost_steps_are_not_read(tmp_path):
     epoch = _epoch.Epoch.of({"number": 1, "scores": {}})
-    records = _marks.Records(str(tmp_path))
+    records = _eval_points.Records(str(tmp_path))
     records.begin([])
     for version in (5, 10, 15):
         records.add({"version": version, "epochs": [epoch], "set": {"a": _packed.pack(version)}, "gone": []})
-    path = tmp_path / _marks.FILE
+    path = tmp_path / _eval_points.FILE
     content = path.read_bytes()
     for cut in range(len(content) - 1, len(content) * 2 // 3 + 1, -7):
         path.write_bytes(content[:cut])
@@ -115,20 +115,20 @@ def test_records_that_were_being_written_and_those_of_lost_steps_are_not_read(tm
     path.write_bytes(content)
     assert [record["version"] for record in records.read(14)] == [5, 10]
     records.begin(records.read(10))
-    whole = _marks.folded(records.read())
+    whole = _eval_points.folded(records.read())
     assert whole["version"] == 10 and len(whole["epochs"]) == 2 and _packed.unpack(whole["set"]["a"]) == 10
     records.close()
 
 
 def test_a_file_of_many_marks_is_made_smaller(tmp_path, monkeypatch):
-    monkeypatch.setattr(_marks, "COMPACT_BYTES", 1000)
+    monkeypatch.setattr(_eval_points, "COMPACT_BYTES", 1000)
     (tmp_path / "checkpoints" / "step-000000050").mkdir(parents=True)
-    records = _marks.Records(str(tmp_path))
+    records = _eval_points.Records(str(tmp_path))
     records.begin([])
     for version in range(1, 101):
         epoch = _epoch.Epoch.of({"number": version, "scores": {}})
         records.add({"version": version, "epochs": [epoch], "set": {"a": _packed.pack(bytes(100) + bytes([version]))}, "gone": []})
     found = records.read()
     assert [record["version"] for record in found][-50:] == list(range(51, 101)) and len(found) < 60
-    assert [each.number for each in _marks.folded(found)["epochs"]] == list(range(1, 101))
+    assert [each.number for each in _eval_points.folded(found)["epochs"]] == list(range(1, 101))
     records.close()

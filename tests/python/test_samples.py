@@ -14,7 +14,7 @@ import samples
 from conftest import SCRIPTS, train
 from motley import _errors
 from motley._samples import _ahead, _data
-from numbered import SIZE, TRAIN, Numbered, Own, recipe, used, with_batch
+from numbered import SIZE, TRAIN, Numbered, Own, source, used, with_batch
 from sample_order import sample_order
 
 SCRIPT = str(SCRIPTS / "samples.py")
@@ -22,19 +22,19 @@ SCRIPT = str(SCRIPTS / "samples.py")
 def test_samplers_of_training_choose_samples_and_whether_they_are_shuffled():
     dataset = Numbered()
     for made, numbers, shuffles, drops in (
-        (recipe(dataset, shuffle=True), range(SIZE), True, False),
-        (recipe(dataset, drop_last=True), range(SIZE), False, True),
-        (recipe(dataset, batch=60, drop_last=True), range(SIZE), False, False),  # nothing to drop
-        (recipe(dataset, sampler=data.SubsetRandomSampler([9, 3, 5])), [9, 3, 5], True, False),
-        (recipe(dataset, sampler=torch.tensor([9, 3, 5]).tolist()), [9, 3, 5], False, False),
-        (recipe(dataset, sampler=data.RandomSampler(range(70))), range(70), True, False),
-        (recipe(dataset, batch_sampler=data.BatchSampler(data.RandomSampler(dataset), 64, True)), range(SIZE), True, True),
-        (recipe(dataset, batch_sampler=data.BatchSampler(data.SequentialSampler(dataset), 16, False)), range(SIZE), False, False),
+        (source(dataset, shuffle=True), range(SIZE), True, False),
+        (source(dataset, drop_last=True), range(SIZE), False, True),
+        (source(dataset, batch=60, drop_last=True), range(SIZE), False, False),  # nothing to drop
+        (source(dataset, sampler=data.SubsetRandomSampler([9, 3, 5])), [9, 3, 5], True, False),
+        (source(dataset, sampler=torch.tensor([9, 3, 5]).tolist()), [9, 3, 5], False, False),
+        (source(dataset, sampler=data.RandomSampler(range(70))), range(70), True, False),
+        (source(dataset, batch_sampler=data.BatchSampler(data.RandomSampler(dataset), 64, True)), range(SIZE), True, True),
+        (source(dataset, batch_sampler=data.BatchSampler(data.SequentialSampler(dataset), 16, False)), range(SIZE), False, False),
     ):
         assert used(made) == list(numbers) and made.size == len(numbers)
         assert (made.shuffles, made.drops_last) == (shuffles, drops)
         assert made.check_order() == []
-    assert recipe(dataset, batch_sampler=data.BatchSampler(data.RandomSampler(dataset), 16, False)).batch_size == 16
+    assert source(dataset, batch_sampler=data.BatchSampler(data.RandomSampler(dataset), 16, False)).batch_size == 16
 
 
 REFUSED = [
@@ -53,26 +53,26 @@ REFUSED = [
 @pytest.mark.parametrize("options, said, remedy", REFUSED, ids=[each[1] for each in REFUSED])
 def test_samplers_that_want_another_training_are_refused(options, said, remedy):
     with pytest.raises(_errors.Error) as refused:
-        _data.Recipe(DataLoader(Numbered(), **with_batch(options)), TRAIN)
+        _data.BatchSource(DataLoader(Numbered(), **with_batch(options)), TRAIN)
     assert said in str(refused.value) and remedy in refused.value.hint
 
 
 def test_an_epoch_without_a_batch_is_refused():
     with pytest.raises(_errors.Error, match="drop_last leaves nothing of 50 samples in batches of 64"):
-        recipe(Numbered(50), drop_last=True).check_order()
+        source(Numbered(50), drop_last=True).check_order()
 
 
 def test_samplers_of_the_test_set_are_followed():
     dataset = Numbered()
     for made, numbers in (
-        (recipe(dataset, "test"), range(SIZE)),
-        (recipe(dataset, "test", shuffle=True), range(SIZE)),
-        (recipe(dataset, "test", drop_last=True), range(256)),
-        (recipe(dataset, "test", batch=60, drop_last=True, shuffle=True), range(SIZE)),
-        (recipe(dataset, "test", sampler=data.SubsetRandomSampler([9, 3, 5])), [3, 5, 9]),
-        (recipe(dataset, "test", sampler=Own([9, 3, 3, -1])), [3, 3, 9, 299]),
-        (recipe(dataset, "test", batch_sampler=[[8, 2], [4]]), [2, 4, 8]),
-        (recipe(dataset, "test", batch_sampler=data.BatchSampler(data.SequentialSampler(dataset), 64, True)), range(256)),
+        (source(dataset, "test"), range(SIZE)),
+        (source(dataset, "test", shuffle=True), range(SIZE)),
+        (source(dataset, "test", drop_last=True), range(256)),
+        (source(dataset, "test", batch=60, drop_last=True, shuffle=True), range(SIZE)),
+        (source(dataset, "test", sampler=data.SubsetRandomSampler([9, 3, 5])), [3, 5, 9]),
+        (source(dataset, "test", sampler=Own([9, 3, 3, -1])), [3, 3, 9, 299]),
+        (source(dataset, "test", batch_sampler=[[8, 2], [4]]), [2, 4, 8]),
+        (source(dataset, "test", batch_sampler=data.BatchSampler(data.SequentialSampler(dataset), 64, True)), range(256)),
     ):
         assert used(made) == list(numbers)
     for options, said in ((dict(sampler=data.WeightedRandomSampler([1.0] * SIZE, SIZE)), "other samples each time"),
@@ -80,13 +80,13 @@ def test_samplers_of_the_test_set_are_followed():
                           (dict(shuffle=True, drop_last=True), "which ones would be chance"),
                           (dict(sampler=data.SubsetRandomSampler([1, 2, 3]), drop_last=True), "which ones would be chance")):
         with pytest.raises(_errors.Error, match=said):
-            recipe(dataset, "test", **options)
+            source(dataset, "test", **options)
 
 
 def test_looking_at_samplers_draws_nothing():
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    recipe(Numbered(), "test", sampler=data.SubsetRandomSampler([1, 2]))
+    source(Numbered(), "test", sampler=data.SubsetRandomSampler([1, 2]))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -114,7 +114,7 @@ def test_what_is_read_ahead_follows_the_order_of_the_run():
 def loop(what, shuffle=True, drop_last=False):
     """Losses of the plain loop, and the loss on the samples of the test loader at its end."""
     loader, test = samples.make(what)
-    made = _data.Recipe(loader, TRAIN)
+    made = _data.BatchSource(loader, TRAIN)
     torch.manual_seed(8)
     model = cases.mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

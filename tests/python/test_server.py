@@ -48,7 +48,7 @@ def test_others_parts_are_added_in_their_order_as_they_came():
         device_gradients = torch.arange(8, dtype=torch.float32)
 
     server = _server.Server(None, [], Bound())
-    server._place = _server.Place(torch.zeros(8), torch.zeros(8), torch.zeros(8), torch.zeros(8), None)
+    server._place = _server.ServerVectors(torch.zeros(8), torch.zeros(8), torch.zeros(8), torch.zeros(8), None)
     server._chunks = [(0, 4), (4, 4)]
     owner, address, largest = server.keep()
     assert largest == [3, 7]

@@ -26,8 +26,8 @@ def model_of(seed):
 
 def inspected(loss, seed, model=None, precision="fp32", data=None, collate=None):
     model = model or model_of(seed)
-    recipe = _data.Recipe(DataLoader(data or cases.classes(SIZE, seed), BATCH, shuffle=True, collate_fn=collate), "train_loader")
-    return _inspect.inspect(lambda batch: loss(model, batch), model, recipe, precision, True, {"loss": loss})
+    source = _data.BatchSource(DataLoader(data or cases.classes(SIZE, seed), BATCH, shuffle=True, collate_fn=collate), "train_loader")
+    return _inspect.inspect(lambda batch: loss(model, batch), model, source, precision, True, {"loss": loss})
 
 
 # --- means over samples ----------------------------------------------------------------------------------------------------------
@@ -250,8 +250,8 @@ def test_one_sample_unlike_all_others_hides_nothing():
 
     def tried(loss, data, sampler=None):
         model = model_of(1)
-        recipe = _data.Recipe(DataLoader(data, BATCH, sampler=sampler), "train_loader")
-        _inspect.inspect(lambda batch: loss(model, batch), model, recipe, "fp32", True, {"loss": loss})
+        source = _data.BatchSource(DataLoader(data, BATCH, sampler=sampler), "train_loader")
+        _inspect.inspect(lambda batch: loss(model, batch), model, source, "fp32", True, {"loss": loss})
 
     whole = TensorDataset(x, ignored)
     for loss, data in ((cases.cross_entropy, whole), (cases.cross_entropy, Listed()), (class_weighted, TensorDataset(x, seldom)),
@@ -297,7 +297,7 @@ def test_a_sample_alone_in_its_group_is_named():
     def tried(size, batch, drop_last=False, norm=nn.BatchNorm1d(16)):
         model = nn.Sequential(nn.Linear(cases.FEATURES, 16), norm, nn.Linear(16, cases.CLASSES))
         loader = DataLoader(cases.classes(size, 1), batch, shuffle=True, drop_last=drop_last)
-        _inspect.inspect(lambda each: cases.cross_entropy(model, each), model, _data.Recipe(loader, "train_loader"), "fp32", True, {})
+        _inspect.inspect(lambda each: cases.cross_entropy(model, each), model, _data.BatchSource(loader, "train_loader"), "fp32", True, {})
 
     for size, batch in ((130, 65), (97, 96)):
         with pytest.raises(motley.Error, match="alone in its group"):
@@ -343,14 +343,14 @@ def test_a_large_model_is_tried_on_no_more_samples_than_a_small_one():
         torch.manual_seed(1)
         layers = [layer for _ in range(8) for layer in (nn.Linear(width, width), nn.ReLU())]
         model = nn.Sequential(nn.Linear(cases.FEATURES, width), *layers, nn.Linear(width, cases.CLASSES))
-        recipe = _data.Recipe(DataLoader(cases.classes(SIZE, 1), BATCH, shuffle=True), "train_loader")
+        source = _data.BatchSource(DataLoader(cases.classes(SIZE, 1), BATCH, shuffle=True), "train_loader")
         sizes = []
 
         def counted(batch):
             sizes.append(len(batch[0]))
             return cases.cross_entropy(model, batch)
 
-        _inspect.inspect(counted, model, recipe, "fp32", True, {"loss": cases.cross_entropy})
+        _inspect.inspect(counted, model, source, "fp32", True, {"loss": cases.cross_entropy})
         return sum(sizes)
 
     assert 0 < tried(1120) <= tried(8) < 200

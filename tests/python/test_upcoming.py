@@ -37,7 +37,8 @@ class Other(Dataset):
 
 def recipe_of(kind=TensorDataset, processes=0):
     data = cases.make("epochs").train
-    return _data.Recipe(DataLoader(TensorDataset(*data[:]) if kind is TensorDataset else kind(data), 64, num_workers=processes), "loader")
+    loader = DataLoader(TensorDataset(*data[:]) if kind is TensorDataset else kind(data), 64, num_workers=processes)
+    return _data.BatchSource(loader, "loader")
 
 
 def make(train=None):
@@ -49,14 +50,14 @@ def make(train=None):
     flat = _model.flatten(work.layout, work.names)
     computation = _computation.ModelComputation(work, parts, "cpu", 1, staged=True)
     computation.weights.copy_(flat)
-    computation.residence.settle("sgd")
+    computation.device_optimizer.settle("sgd")
     return computation, flat
 
 
 @pytest.fixture
 def reads(monkeypatch):
-    found, read = [], _data.Recipe.read
-    monkeypatch.setattr(_data.Recipe, "read", lambda self, numbers, seeds: found.append(numbers) or read(self, numbers, seeds))
+    found, read = [], _data.BatchSource.read
+    monkeypatch.setattr(_data.BatchSource, "read", lambda self, numbers, seeds: found.append(numbers) or read(self, numbers, seeds))
     return found
 
 

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 from motley import _core, _state
-from motley._computing import _care, _compiled, _draws, _halves, _outflow, _residence, _server, _work
+from motley._computing import _care, _compiled, _device_optimizer, _draws, _halves, _outflow, _server, _work
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _arriving, _binding, _cuts, _groups, _model, _parts
@@ -60,13 +60,13 @@ class ModelComputation:
         self._outflow = _outflow.Outflow(work.layout, self.bound.device_gradients, self.gradients) if behind else None
         self.flow = "overlapped" if self._outflow or not (self._staged or self.care) else "behind"
         self.group = self._group if self._group > 1 else 0
-        self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
+        self.device_optimizer = _device_optimizer.DeviceOptimizer(work.layout, names, self.bound) if self._staged else None
         self.server = _server.Server(work.layout, names, self.bound) if behind else None
         self._repeats = 1  # of each sample of the micro-batch
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded(work.train.orders.take if work.train.orders else None, work.followed, work.state)
-        self._ahead = {recipe.name: _seeds.read_ahead(recipe, recipe is work.train) for recipe in (work.train, work.test)
-                       if recipe and recipe.readers}
+        self._ahead = {source.name: _seeds.read_ahead(source, source is work.train) for source in (work.train, work.test)
+                       if source and source.readers}
         self._task: Any = None  # that is open
         self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
@@ -106,8 +106,8 @@ class ModelComputation:
         self._first: tuple[tuple[int, int, int], Any] | None = None  # where, how many and how often; a batch that was read early
         self._newest: tuple[torch.Tensor, float, int, int] | None = None  # of the newest forward pass: mean, weight, place, samples
         self._weight, self._loss_sum = 0.0, 0.0
-        if self.residence:
-            self.residence.losses.clear()
+        if self.device_optimizer:
+            self.device_optimizer.losses.clear()
         self._sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0) if task.kind == "evaluate" else {}
         self._state.of(task)
         if self._cpu and torch.get_num_threads() != self._threads:
@@ -182,9 +182,9 @@ class ModelComputation:
 
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
-        if self.residence and (self._task.kept or not self._task.resident):
-            self._loss_sum += sum(value.item() for value in self.residence.losses)
-            self.residence.losses.clear()
+        if self.device_optimizer and (self._task.kept or not self._task.resident):
+            self._loss_sum += sum(value.item() for value in self.device_optimizer.losses)
+            self.device_optimizer.losses.clear()
         return self._weight, self._loss_sum, list(self._sums.values())
 
     @_devices.told
@@ -220,36 +220,36 @@ class ModelComputation:
         if str(refused):
             sys.stderr.write(f"motley: computes {GROUP} samples at a time from now on, since {refused}\n")
 
-    def _fetch(self, recipe: _data.Recipe, at: int, count: int, wanted: int) -> Any:
+    def _fetch(self, source: _data.BatchSource, at: int, count: int, wanted: int) -> Any:
         """The batch of the samples [at, at + count), of `wanted` that will be fetched."""
         task, first = self._task, self._first
         self._first = None
         if first is not None and first[0] == (at, count, self._repeats):
             return first[1]
-        trains = recipe is self._work.train
+        trains = source is self._work.train
         if trains:
             self._next.wait()
-        if recipe.name in self._ahead:
-            self._ahead[recipe.name].expect(task, wanted)
+        if source.name in self._ahead:
+            self._ahead[source.name].expect(task, wanted)
         made = self._next.take(task, at, count) if trains and self._repeats == 1 else None
-        return made if made is not None else self._batch(recipe, task, at, count, self._repeats)
+        return made if made is not None else self._batch(source, task, at, count, self._repeats)
 
     def _upcoming_batch(self, task: _upcoming.Upcoming, at: int, count: int) -> Any:
         with torch.cuda.device(self._torch_device) if self._torch_device.type == "cuda" else contextlib.nullcontext():
             return self._batch(self._work.train, task, at, count)
 
-    def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int, repeats: int = 1) -> Any:
+    def _batch(self, source: _data.BatchSource, task: Any, at: int, count: int, repeats: int = 1) -> Any:
         """On the device, or on its way there."""
-        ahead, plainly = self._ahead.get(recipe.name), recipe.collate is default_collate
+        ahead, plainly = self._ahead.get(source.name), source.collate is default_collate
         if ahead and plainly and repeats == 1:
-            batch = ahead.take_collated(task, at, count, recipe.pinned and self._torch_device.type == "cuda")
+            batch = ahead.take_collated(task, at, count, source.pinned and self._torch_device.type == "cuda")
         else:
             samples = (ahead.take(task, at, count) if ahead else
-                       recipe.read(recipe.of_task(task, at, count), _seeds.seeds_of(recipe, recipe is self._work.train, task, task.version,
+                       source.read(source.of_task(task, at, count), _seeds.seeds_of(source, source is self._work.train, task, task.version,
                                                                                task.first + at, count)))
-            sizes = [count * repeats] if plainly or recipe is not self._work.train else _cuts.sizes_of(count * repeats, self._group)
-            batch = _batches.collate(recipe.collate, samples * repeats, sizes, lambda first: self._seeded(task, at + first, COLLATE))
-        batch = _data.move(batch, self._torch_device, recipe.pinned)
+            sizes = [count * repeats] if plainly or source is not self._work.train else _cuts.sizes_of(count * repeats, self._group)
+            batch = _batches.collate(source.collate, samples * repeats, sizes, lambda first: self._seeded(task, at + first, COLLATE))
+        batch = _data.move(batch, self._torch_device, source.pinned)
         if self._compiled:
             _compiled.any_size(batch, count)
         return batch
@@ -294,10 +294,10 @@ class ModelComputation:
         self._weight += part
         if part == 0:  # a mean over nothing is no number
             return
-        if self.residence is None:
+        if self.device_optimizer is None:
             self._loss_sum += mean.item() * part
         else:
-            self.residence.losses.append((mean.detach() if self._torch_device.type == "mps" else mean.detach().double()) * part)
+            self.device_optimizer.losses.append((mean.detach() if self._torch_device.type == "mps" else mean.detach().double()) * part)
 
     def _add_gradient(self) -> None:
         assert self._newest is not None
@@ -370,9 +370,9 @@ class ModelComputation:
         self.bound.check_gradients(self._work.unused, telling)
 
     def _evaluate(self, at: int, size: int, wanted: int) -> None:
-        recipe = self._work.test
-        assert recipe is not None
-        mean_loss, part, scores = self._measured(self._task, self._fetch(recipe, at, size, wanted), at, size)
+        source = self._work.test
+        assert source is not None
+        mean_loss, part, scores = self._measured(self._task, self._fetch(source, at, size, wanted), at, size)
         self._loss_sum += mean_loss * part if part != 0 else 0.0
         self._weight += part
         add_scores(self._sums, scores)

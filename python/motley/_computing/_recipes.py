@@ -256,7 +256,7 @@ class ScriptWorker(Worker):
         self._mode = None
 
 
-class Samples(_data.Recipe):
+class Samples(_data.BatchSource):
     """A data set of the core, by numbers."""
 
     def __init__(self, dataset: _core.Dataset, name: str, batch: int, shuffles: bool):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from motley import _core
-from motley._computing import _residence
+from motley._computing import _device_optimizer
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _model, _statistics
@@ -18,8 +18,8 @@ BLOCKS = {INT8: (256, 256), INT4: (64, 32)}  # elements of a block, and bytes of
 ALIGNED = 16
 
 
-class Place(NamedTuple):
-    """What a Residence works on: flat vectors on the device, and one of the host by which they come and go."""
+class ServerVectors(NamedTuple):
+    """What a DeviceOptimizer works on: flat vectors on the device, and one of the host by which they come and go."""
 
     device_weights: torch.Tensor
     device_gradients: torch.Tensor
@@ -36,13 +36,13 @@ class Server:
         self._layout, self._names, self._bound = layout, names, bound
         self._device = bound.device_weights.device
         self._chunks: list[tuple[int, int]] = []  # offset, elements
-        self._place: Place | None = None
+        self._place: ServerVectors | None = None
         self._scales: torch.Tensor | None = None  # by the byte that stands for each
         self._staging = torch.empty(0, dtype=torch.uint8)
         self._way = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
         self._kept: weakref.WeakValueDictionary[int, torch.Tensor] = weakref.WeakValueDictionary()
         self.host: torch.Tensor | None = None
-        self.residence: _residence.Residence | None = None
+        self.device_optimizer: _device_optimizer.DeviceOptimizer | None = None
         self.up = self.down = 0  # bytes that crossed
 
     def open(self, chunks: list[tuple[int, int]]) -> None:
@@ -54,8 +54,8 @@ class Server:
         if self.host is None:
             self.host = _model.vector(len(like), pinned=self._way is not None)
         weights, sums = torch.zeros_like(like), torch.zeros_like(like)
-        self._place = Place(weights, sums, self.host, self.host, self._statistics(weights, sums))
-        self.residence = _residence.Residence(self._layout, self._names, self._place)
+        self._place = ServerVectors(weights, sums, self.host, self.host, self._statistics(weights, sums))
+        self.device_optimizer = _device_optimizer.DeviceOptimizer(self._layout, self._names, self._place)
         self.up += weights.nbytes  # and each vector of the optimizer: settle() copies them
 
     def _statistics(self, weights: torch.Tensor, sums: torch.Tensor) -> _statistics.Statistics:
@@ -69,7 +69,7 @@ class Server:
         return _statistics.Statistics(layers, momenta)
 
     def leave(self) -> None:
-        self._place = self.residence = None
+        self._place = self.device_optimizer = None
 
     def show(self, weights: torch.Tensor) -> None:
         """Its weights, for a task."""
@@ -134,10 +134,10 @@ class Server:
         self.up += sum(count for _, count in places)
         return [there[first:first + count] for first, count in places]
 
-    def bring(self) -> None:
+    def download(self) -> None:
         """Its weights, to `host`."""
-        assert self._place is not None and self.residence is not None
-        self.residence.get_weights(False)
+        assert self._place is not None and self.device_optimizer is not None
+        self.device_optimizer.get_weights(False)
         self.down += self._place.weights.nbytes
 
     def fetch(self, address: int, elements: int) -> None:

@@ -28,8 +28,8 @@ WRITES = "set it in the body of an epoch; the loss gets `step` and `epoch` where
 @dataclass
 class Work:
     parts: Parts
-    train: _data.Recipe
-    test: _data.Recipe | None
+    train: _data.BatchSource
+    test: _data.BatchSource | None
     precision: str
     names: list[_model.Named]
     layout: _core.Layout
@@ -88,7 +88,7 @@ def _leaves(result: torch.Tensor) -> set[int]:
     return found
 
 
-def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read: ReadOptimizer, precision: str, state: bytes,
+def make_work(parts: Parts, train: _data.BatchSource, test: _data.BatchSource | None, read: ReadOptimizer, precision: str, state: bytes,
               known: dict[str, Any], unused: str | None, check: bool, device: torch.device | None = None,
               of_run: dict[str, Any] | None = None) -> Work:
     """Puts together what the workers need. The layout is the same on every machine with the same script. `known`: what the loss gets by
@@ -119,7 +119,7 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
                 memory, device, of_run, None if check or of_run is None else _state.Followed(of_run))
 
 
-def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
+def _score_names(parts: Parts, test: _data.BatchSource | None) -> list[str]:
     """The names that `score` gives, tried on a few samples. Errors: what it gives is no mapping of names to sums."""
     if parts.score is None or test is None:
         return []

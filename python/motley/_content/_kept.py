@@ -78,7 +78,7 @@ def _known(memo: pathlib.Path) -> dict[str, tuple[list[int], bytes]]:
 
 
 @dataclass(frozen=True)
-class Place:
+class BlockPlace:
     """Of a block: in which file it is."""
 
     path: pathlib.Path
@@ -121,10 +121,10 @@ class Set:
         whole.unlink(missing_ok=True)
         return False
 
-    def begin(self) -> dict[bytes, list[Place]]:
+    def begin(self) -> dict[bytes, list[BlockPlace]]:
         """Makes room and the files; the blocks that are missing, by hash: each of their places. Only who holds `fetching()` may.
         Errors: the disk is too small."""
-        missing: dict[bytes, list[Place]] = {}
+        missing: dict[bytes, list[BlockPlace]] = {}
         try:
             there = sum(_allocated(self.place(file.name)) for file in self.manifest.files)
             _make_room(max(0, self.manifest.size - there), self.manifest.name)
@@ -141,12 +141,12 @@ class Set:
                             out.seek(offset)
                         here = had and _manifest.hash_of(out.read(count)) == wanted
                         if not here:
-                            missing.setdefault(wanted, []).append(Place(place, offset, count))
+                            missing.setdefault(wanted, []).append(BlockPlace(place, offset, count))
         except OSError as error:
             raise _disk(self.home, error) from None
         return missing
 
-    def put(self, places: list[Place], content: bytes) -> None:
+    def put(self, places: list[BlockPlace], content: bytes) -> None:
         """Errors: the disk is full; a content of another size than the list says."""
         if any(place.count != len(content) for place in places):
             raise Error("the head's list has one hash for blocks of two sizes", "install the same version of motley on both machines",

@@ -129,7 +129,7 @@ class _Fetch:
         _, text = self._await("content")
         return _manifest.parse(text)
 
-    def fill(self, kept: _kept.Set, missing: dict[bytes, list[_kept.Place]]) -> None:
+    def fill(self, kept: _kept.Set, missing: dict[bytes, list[_kept.BlockPlace]]) -> None:
         """Fetches what is missing, and finishes the set."""
         name, size = kept.manifest.name, sum(places[0].count for places in missing.values())
         if missing:

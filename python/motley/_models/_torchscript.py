@@ -167,7 +167,7 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
                       and a.dtype == b.dtype)
 
 
-class Trial:
+class TorchScriptTrial:
     """Runs a model on a few made-up samples, always the same."""
 
     def __init__(self, spec: _core.ModelSpec, script: Script):
@@ -226,7 +226,7 @@ class Trial:
 
 
 @torch.no_grad()
-def _momenta(script: Script, trial: Trial) -> list[float]:
+def _momenta(script: Script, trial: TorchScriptTrial) -> list[float]:
     """Of each running statistic: what share of the old value is gone after one forward pass. Errors: one is a cumulative average."""
 
     def observe(start: float, count: int) -> list[torch.Tensor | None]:
@@ -274,7 +274,7 @@ class Inspected:
         self.script = script = Script(spec.file)
         script.set_training(True)
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            trial = Trial(spec, script)
+            trial = TorchScriptTrial(spec, script)
             trial.backward()
             self.names, entries = self._look(spec, trial)
         self.layout = _core.Layout(entries)
@@ -282,7 +282,7 @@ class Inspected:
             each.tensor.grad = None
         self.draws, self.acts_on_groups = script.draws, script.draws or script.mixes
 
-    def _look(self, spec: _core.ModelSpec, trial: Trial) -> tuple[list[_model.Named], list[Any]]:
+    def _look(self, spec: _core.ModelSpec, trial: TorchScriptTrial) -> tuple[list[_model.Named], list[Any]]:
         held = self.script.held
         changed = [trial.changed(i) for i in range(len(held))]
         trial.restore()

@@ -66,7 +66,7 @@ class ArrayRun:
         """As Run.epochs(): yields on the head; in a worker, serves the run and exits."""
         count = _numbers.count("epochs", count, "run.epochs(10)")
         launch = _launch.use_alone()
-        script = _core.Script(self._layout, False, False, lambda _, threads: Worker(self._computation, self._layout, self._micro_batch))
+        script = _core.Script(self._layout, False, False, lambda _, threads: ArrayModel(self._computation, self._layout, self._micro_batch))
         script.set_arguments(launch.arguments)
         script.set_code(_compared.words({"computation": self._computation}, used=_compared.OF_ARRAYS))
         script.set_train(self._samples, f"{self._samples} samples")
@@ -100,7 +100,7 @@ def views(layout: _core.Layout, named: Sequence[tuple[str, tuple[int, ...]]], fl
     return {name: found[name] for name, _ in named}
 
 
-class Worker:
+class ArrayModel:
     """A Computation as the core calls it."""
 
     device, description = "cpu", "arrays"

@@ -52,7 +52,7 @@ class Best:
         self.over = self._patience is not None and self._without >= self._patience
 
     def resume(self, directory: str) -> None:
-        """Of a run that goes on: its weights. What the next ones are compared with, the marks know."""
+        """Of a run that goes on: its weights. What the next ones are compared with, the eval points know."""
         path = pathlib.Path(directory, WEIGHTS)
         if self._what is not None and directory and path.is_file():
             self._state = _files.read_safetensors(path)
@@ -61,7 +61,7 @@ class Best:
         return [self.value, self._without]
 
     def go_on(self, counted: list[Any]) -> None:
-        """With what count() was at a mark."""
+        """With what count() was at an eval point."""
         self.value, self._without = counted
 
     def leave_in(self, parts: Parts) -> bool:

@@ -192,17 +192,17 @@ class Body:
             change.put_back()
 
     def _check_data(self) -> None:
-        for recipe in (self._work.train, self._work.test):
-            if recipe is None or isinstance(recipe.dataset, _state.HeadTensors):
+        for source in (self._work.train, self._work.test):
+            if source is None or isinstance(source.dataset, _state.HeadTensors):
                 continue
             with _state.shown(self._state, self._first_state):
-                position = recipe.sampled_again()
+                position = source.sampled_again()
             if position is not None:
-                raise Error(f"{recipe.name}: sample {position} is another than at the start of the run; other machines have the old one",
+                raise Error(f"{source.name}: sample {position} is another than at the start of the run; other machines have the old one",
                             "motley.HeadTensors(...) for samples that the body makes; run.state[...] for what they are made with; torch's "
                             "and numpy's generators in __getitem__")
-            if recipe.loader.num_workers and recipe.sampled_again() is not None:
-                raise Error(f"{recipe.name}: its samples follow from run.state, and the processes that read them have its first value",
+            if source.loader.num_workers and source.sampled_again() is not None:
+                raise Error(f"{source.name}: its samples follow from run.state, and the processes that read them have its first value",
                             "num_workers=0, or let collate_fn or the loss do what depends on run.state")
 
     def follow_schedule(self, steps: int, tested: _core.Event | None) -> None:

@@ -36,7 +36,7 @@ def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dic
             **({"rounds": rounds.told()} if rounds else {})}
 
 
-def train_section(length: dict[str, int], train: _data.Recipe, seed: int, clip: tuple[float, str], precision: str, evaluate_every: int,
+def train_section(length: dict[str, int], train: _data.BatchSource, seed: int, clip: tuple[float, str], precision: str, evaluate_every: int,
                   mode: str | None) -> dict[str, Any]:
     """Of the run file. clip: the norm, and that of which step."""
     section: dict[str, Any] = {**length, "global_batch": train.batch_size, "seed": seed, "clip_norm": clip[0], "clip_norm_of": clip[1]}

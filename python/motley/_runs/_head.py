@@ -23,12 +23,12 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
-           description: dict[str, Any], on_step: Callable[[_core.Event], None] | None = None, steps: bool = False, holds: str = "never",
+           description: dict[str, Any], on_step: Callable[[_core.Event], None] | None = None, steps: bool = False, pauses: str = "never",
            files: bytes = b"", on_begin: Callable[[_core.Head], None] | None = None,
            ) -> Iterator[tuple[_core.Head, _core.Event, _core.Event | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
-    called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
-    the head at the "marks" that are yielded; "steps": after every step as well. `files`: what machines get that
+    called after each step, in the thread that asks for epochs, where `steps` are wanted. `pauses`: "never", or the run waits for go_on() of
+    the head at the "eval_points" that are yielded; "steps": after every step as well. `files`: what machines get that
     ask for the script. on_begin: called when the run's directory is there, before its first step.
 
     Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
@@ -39,7 +39,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         raise SystemExit(0)
     script.set_files(files)
     live = _terminal.is_live(launch)
-    head = _core.Head(launch, script, config, steps, holds, live)
+    head = _core.Head(launch, script, config, steps, pauses, live)
     output = _terminal.Output()
     for note in notes:
         head.note(note)
@@ -61,7 +61,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             if event.kind == "step":
                 assert on_step is not None
                 on_step(event)
-                if event.held:
+                if event.paused:
                     head.go_on(None, None)
             elif event.kind == "epoch" and tested:
                 ended[event.version] = event
@@ -74,7 +74,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
 
 
 def state_of(epoch: _core.Event, tested: _core.Event | None) -> _core.State:
-    """The model's at a mark, with the optimizer's: of the event at which the run waits."""
+    """The model's at an eval point, with the optimizer's: of the event at which the run waits."""
     state = (tested or epoch).state
     assert state is not None
     return state

@@ -84,7 +84,7 @@ class Lease:
         return error
 
 
-class Door:
+class LeaseQueue:
     """Where the thread of a worker hands its leases to the script."""
 
     def __init__(self) -> None:
@@ -121,11 +121,11 @@ class LeaseComputation(_computation.ModelComputation):
 
     begins_early = fills_up = False
 
-    def __init__(self, door: Door, *arguments: Any):
+    def __init__(self, lease_queue: LeaseQueue, *arguments: Any):
         super().__init__(*arguments)
         self.numbers = 0  # of a loop nobody knows what a second time would leave
         self.flow = "behind"  # the sums are known when the script is over with its lease
-        self._door = door
+        self._lease_queue = lease_queue
         self._lease: Lease | None = None
 
     def start_batch(self, at: int, size: int, wanted: int) -> Any:
@@ -149,7 +149,7 @@ class LeaseComputation(_computation.ModelComputation):
         super()._start()
         if self._task.kind == "train":
             self._lease = Lease(self, self._task)
-            self._door.hand_over(self._lease)
+            self._lease_queue.hand_over(self._lease)
 
     def _train(self, at: int, size: int, wanted: int) -> None:
         assert self._lease is not None

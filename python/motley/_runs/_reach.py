@@ -183,14 +183,14 @@ class Reach:
         return False
 
 
-def find(frame: types.FrameType | None, optimizer: Any, others: Iterable[Any], recipes: Iterable[_data.Recipe]) -> Reach:
-    """Of a run's body. others: what else the run holds; recipes: of its data."""
+def find(frame: types.FrameType | None, optimizer: Any, others: Iterable[Any], sources: Iterable[_data.BatchSource]) -> Reach:
+    """Of a run's body. others: what else the run holds; sources: of its data."""
     apart = [optimizer, *others]
-    for recipe in recipes:
-        loader = recipe.loader
+    for source in sources:
+        loader = source.loader
         samplers = [loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None)]
         apart += [loader, loader.collate_fn, *samplers]
-        if recipe.orders is not None:  # the epochs that are listed anew draw from these
+        if source.orders is not None:  # the epochs that are listed anew draw from these
             apart += [each for of in (loader, *samplers) for each in getattr(of, "__dict__", {}).values() if _spots.is_generator(each)]
         dataset: Any = loader.dataset
         while dataset is not None and len(apart) < LONG_MAX:

@@ -19,7 +19,7 @@ from motley._samples import _data
 class Rules:
     """schedule, asked: the run's `schedule` and `schedule_every`."""
 
-    def __init__(self, read: _optimizer.ReadOptimizer, schedule: Any, asked: str | None, train: _data.Recipe):
+    def __init__(self, read: _optimizer.ReadOptimizer, schedule: Any, asked: str | None, train: _data.BatchSource):
         self.read, self.schedule, self._asked, self._train = read, schedule, asked, train
         self.outside: _outside.Outside | None = None  # the optimizer that runs on the head, if one does
         self._resumed = ""

@@ -16,7 +16,7 @@ from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _files, _model, _parts
 from motley._optimizers import _optimizer, _optimizer_shown, _rounds
-from motley._runs import _auto, _best, _body, _callbacks, _described, _head, _leases, _marks, _rules, _sequence
+from motley._runs import _auto, _best, _body, _callbacks, _described, _eval_points, _head, _leases, _rules, _sequence
 from motley._runs._epoch import Epoch, Step
 from motley._samples import _data
 from motley._trials._loss import PRECISIONS
@@ -87,8 +87,8 @@ class Run:
         elif "teacher" in self._parts.asked:
             raise Error("loss: it asks for `teacher`, the average of the weights, and the run keeps none", "motley.Run(..., ema=0.999)")
         self._seed, self._clip_norm = _numbers.seed(seed), _numbers.norm(clip_norm)
-        self._train = _data.Recipe(train_loader, "train_loader", self._seed)
-        self._test = _data.Recipe(test, "test") if test is not None else None
+        self._train = _data.BatchSource(train_loader, "train_loader", self._seed)
+        self._test = _data.BatchSource(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
         self._rules, self._mode = _rules.Rules(self._read, schedule, schedule_every, self._train), mode
         self._clip_norm_of, self._precision, self._unused = clip_norm_of, precision, unused
@@ -188,19 +188,19 @@ class Run:
         self.history = left.give(work.parts.root, work.parts.saved)
         yield from ()
 
-    def _elsewhere(self, launch: _core.Launch, door: _leases.Door | None = None) -> tuple[_work.Work, _binding.Owner, _core.Script]:
+    def _elsewhere(self, launch: _core.Launch, queue: _leases.LeaseQueue | None = None) -> tuple[_work.Work, _binding.Owner, _core.Script]:
         work = self._find_out(launch, check=False)
         owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
-        script = _work.script_of(launch, work, self._make(work, owner, looked_at=False, door=door))
+        script = _work.script_of(launch, work, self._make(work, owner, looked_at=False, queue=queue))
         return work, owner, script
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
-    def _epochs(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
+    def _epochs(self, launch: _core.Launch, length: dict[str, int], steps: int, queue: _leases.LeaseQueue | None = None) -> Iterator[Epoch]:
         over = _launch.is_over()
         if not over:
             with _data.RandomWatch(), _launch.beginning():
-                yield from self._trained(launch, length, steps, door)
+                yield from self._trained(launch, length, steps, queue)
         if over:
             self._kept().end(launch.resumed, self.history)
         left = _sequence.read(launch.resumed) if launch.resumed and self._directory is None else None
@@ -209,13 +209,13 @@ class Run:
             self._rules.take(launch.resumed)
             print(f"{launch.resumed} is over: the model has what it left", file=sys.stderr, flush=True)
 
-    def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None) -> Iterator[Epoch]:
+    def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, queue: _leases.LeaseQueue | None) -> Iterator[Epoch]:
         with self._limited():
-            orders = functools.partial(self._train.orders_from, steps, steps if door else self._evaluate_every, launch.role == "plan")
+            orders = functools.partial(self._train.orders_from, steps, steps if queue else self._evaluate_every, launch.role == "plan")
             self._rules.resume(launch.resumed)
             work = self._find_out(launch, check=True, orders=orders(0))
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
-            script = _work.script_of(launch, work, self._make(work, owner, looked_at=True, door=door))
+            script = _work.script_of(launch, work, self._make(work, owner, looked_at=True, queue=queue))
             script.set_batches(self._train.changes_of_batch())
             script.set_weights(_model.flatten(work.layout, work.names))
             for named in work.names:
@@ -224,47 +224,47 @@ class Run:
             section = _described.train_section(length, self._train, self._seed, (self._clip_norm, self._clip_norm_of), self._precision,
                                                self._evaluate_every, self._mode)
             file = _described.run_file(launch.arguments, _launch.number(), section, work.test is not None, self._read)
-        files, asks = _sequence.pack(launch), self._asks(work, door)
+        files, asks = _sequence.pack(launch), self._asks(work, queue)
         exact = functools.partial(self._rules.tell_to_measure, script, work, steps, files)
         with _data.reading(self._train, self._test), _auto.chosen(launch, script, file, _rounds.against(asks), exact) as said:
             with self._limited():
                 self._rounds = _rounds.of(launch, file, self._train.steps_per_epoch)
                 notes = _work.notes(work) + said + self._set_optimizer(script, work, steps, launch.resumed, asks)
                 self._best.resume(launch.resumed)
-            holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
+            pauses = "never" if queue is not None else "steps" if self._told.holds_steps else "eval_points"
             outside = self._rules.outside
-            marks = self._kept(bool(work.draws or self._told.wants_steps), on_way=door is None)
+            points = self._kept(bool(work.draws or self._told.wants_steps), on_way=queue is None)
             described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
             happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
                                     on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
-                                    steps=self._told.wants_steps, holds=holds, files=files,
-                                    on_begin=functools.partial(marks.begin, self.history, self._rules.keep, bool(launch.resumed)))
+                                    steps=self._told.wants_steps, pauses=pauses, files=files,
+                                    on_begin=functools.partial(points.begin, self.history, self._rules.keep, bool(launch.resumed)))
             try:
                 with contextlib.closing(happened):
-                    if door is not None:
-                        yield from self._watch(happened, work, owner, marks)
+                    if queue is not None:
+                        yield from self._watch(happened, work, owner, points)
                     else:
-                        yield from self._bodies(happened, work, owner, steps, orders, marks)
+                        yield from self._bodies(happened, work, owner, steps, orders, points)
             finally:
                 directory, self._body, self._head = self._directory, None, None
-                marks.close()
+                points.close()
                 owner.release()
                 _sequence.write(directory, self.history, best=False)
         if self._best.leave_in(work.parts):
             _sequence.write(directory, self.history, best=True)
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int,
-                orders: Callable[[int], dict[str, Any]], marks: _marks.Marks) -> Iterator[Epoch]:
+                orders: Callable[[int], dict[str, Any]], points: _eval_points.EvalPoints) -> Iterator[Epoch]:
         body, before = _body.Body(work, self._read, self._rules.schedule, owner, self.state, orders), 0
         for self._head, epoch, tested in happened:
             state_then = _head.state_of(epoch, tested)
             made = self._rounds.steps(epoch.version)
-            if before == 0 < marks.version:
-                before, body.sent = self._rounds.steps(marks.schedule_from), None
+            if before == 0 < points.version:
+                before, body.sent = self._rounds.steps(points.schedule_from), None
             body.follow_schedule(self._rules.scheduler_steps(before, made, steps), tested)
             before = made
             self._directory = self._head.directory
-            marks.before_body()
+            points.before_body()
             body.begin(state_then)
             with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, state_then, last=made >= steps) as optimizer:
                 body.look(made, last=made >= steps)
@@ -284,23 +284,24 @@ class Run:
                 rates, state = body.end(self._head.directory, epoch.version)
                 _rounds.check({"changing the learning rate in the body of an epoch": self._rounds and rates is not None})
                 self._train.write_orders(self._head.directory)
-                marks.after_body(epoch.version, ended)
+                points.after_body(epoch.version, ended)
             if self._best.over:
                 _launch.ended()
                 return
             self._head.go_on(rates, state, self._train.changes_of_batch())
 
-    def _kept(self, draws: bool = False, on_way: bool = True) -> _marks.Marks:
-        return _marks.Marks(self._read.optimizer, self._rules.schedule, self._best, lambda: self.state, [self, *self._parts.modules()],
-                            [recipe for recipe in (self._train, self._test) if recipe is not None], draws, on_way)
+    def _kept(self, draws: bool = False, on_way: bool = True) -> _eval_points.EvalPoints:
+        return _eval_points.EvalPoints(
+            self._read.optimizer, self._rules.schedule, self._best, lambda: self.state, [self, *self._parts.modules()],
+            [source for source in (self._train, self._test) if source is not None], draws, on_way)
 
-    def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, marks: _marks.Marks) -> Iterator[Epoch]:
+    def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, points: _eval_points.EvalPoints) -> Iterator[Epoch]:
         """The script computes meanwhile; the model gets the last weights when that is over."""
         flat, last = _model.vector(work.layout.flat_elements), None
         for self._head, last, _ in happened:
             self._directory = self._head.directory
             self.history.append(Epoch(last, None))
-            marks.after_body(last.version, self.history[-1])
+            points.after_body(last.version, self.history[-1])
             yield self.history[-1]
         if last is not None:
             last.state.copy_weights(work.layout, flat)
@@ -319,24 +320,24 @@ class Run:
 
     def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
-        door, failed, ended = _leases.Door(), list[BaseException](), list[int | None]()
+        queue, failed, ended = _leases.LeaseQueue(), list[BaseException](), list[int | None]()
 
         def drive() -> None:
             try:
                 if launch.role == "join":
-                    ended.append(self._work_elsewhere(launch, door))
+                    ended.append(self._work_elsewhere(launch, queue))
                 else:
-                    for _ in self._epochs(launch, length, steps, door):
+                    for _ in self._epochs(launch, length, steps, queue):
                         pass
             except BaseException as error:
                 failed.append(error)
             finally:
-                door.end()
+                queue.end()
 
         thread = threading.Thread(target=drive, name="motley")
         thread.start()
         try:
-            yield from door.leases()
+            yield from queue.leases()
         finally:
             if self._head is not None:
                 self._head.stop(True)
@@ -347,15 +348,15 @@ class Run:
             left = _sequence.follow(launch, lambda _: ended.pop() if ended else None)
             self.history = left.give(self._parts.root, self._parts.saved)
 
-    def _work_elsewhere(self, launch: _core.Launch, door: _leases.Door) -> int | None:
-        _, owner, script = self._elsewhere(launch, door)
+    def _work_elsewhere(self, launch: _core.Launch, queue: _leases.LeaseQueue) -> int | None:
+        _, owner, script = self._elsewhere(launch, queue)
         with _data.reading(self._train, self._test):
             at = _head.work(launch, script, _sequence.patience_s())
         owner.release()
         return at
 
     def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool,
-              door: _leases.Door | None = None) -> Callable[[str, int], Any]:
+              queue: _leases.LeaseQueue | None = None) -> Callable[[str, int], Any]:
         """Makes the computation of a device: with the script's own model, the first time."""
         one_by_one = threading.Lock()  # devices ask on threads of their own
 
@@ -363,8 +364,8 @@ class Run:
             with one_by_one:
                 own = owner.take()
                 parts = work.parts if own else work.copied()
-                computation = (_computation.ModelComputation(work, parts, device, threads, looked_at) if door is None else
-                               _leases.LeaseComputation(door, work, parts, device, threads, looked_at))
+                computation = (_computation.ModelComputation(work, parts, device, threads, looked_at) if queue is None else
+                               _leases.LeaseComputation(queue, work, parts, device, threads, looked_at))
                 if own:
                     owner.is_of(computation)
                 return computation
@@ -390,9 +391,9 @@ class Run:
         self._rules.tell_of_rounds(script)
         return []
 
-    def _asks(self, work: _work.Work, door: _leases.Door | None) -> dict[str, bool]:
+    def _asks(self, work: _work.Work, queue: _leases.LeaseQueue | None) -> dict[str, bool]:
         """What rounds do not do."""
-        return {"run.leases()": door is not None, "ema": work.parts.decay is not None, "on_step": self._told.holds_steps,
+        return {"run.leases()": queue is not None, "ema": work.parts.decay is not None, "on_step": self._told.holds_steps,
                 "a loss that asks for `step`, beside a test set": "step" in work.parts.asked and work.test is not None,
                 **self._rules.asks(),
                 "a train_loader with an order of its own (a sampler, or shuffled Shards)": self._train.orders is not None}

@@ -19,7 +19,7 @@ from motley._errors import Error
 from motley._machines import _fetch
 from motley._models import _files
 from motley._models._parts import AVERAGE
-from motley._runs import _best, _marks
+from motley._runs import _best, _eval_points
 from motley._runs._epoch import Epoch
 
 HISTORY = "history.json"  # in a run's directory, once it is over: its epochs, and whether its best weights are its result
@@ -80,7 +80,7 @@ def read(directory: str) -> Result | None:
     if path.is_file():
         known = json.loads(path.read_text(encoding="utf-8"))
     best = pathlib.Path(directory, _best.WEIGHTS).read_bytes() if known["best"] else b""
-    return Result(_marks.history(directory) or known["epochs"], (checkpoint / "model.safetensors").read_bytes(), best)
+    return Result(_eval_points.history(directory) or known["epochs"], (checkpoint / "model.safetensors").read_bytes(), best)
 
 
 def pack(launch: _core.Launch) -> bytes:

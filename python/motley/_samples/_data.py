@@ -1,4 +1,4 @@
-"""A DataLoader as a recipe: which samples there are, and how some of them become a batch. The coordinator says which."""
+"""A DataLoader as a source of batches: which samples there are, and how some of them become a batch. The coordinator says which."""
 
 import array
 import collections.abc
@@ -36,7 +36,7 @@ CONTENTS_KEY = 0x6D6F746C  # of the order whose first positions are compared
 WORDS_MAX = 240  # characters; a fingerprint has 4096 bytes at most
 
 
-class Recipe:
+class BatchSource:
     """Reads samples of a loader's data set by number. `name` is of the argument that brought the loader. `seed`: of the run.
 
     size: samples of an epoch.  samples: of the data set, which is the same but where `orders` says what an epoch has.
@@ -117,11 +117,11 @@ class Recipe:
             return self.orders.steps
         return self.size // self.batch_size if self.drops_last else -(-self.size // self.batch_size)
 
-    def orders_from(self, steps: int, mark: int, repeats: bool, version: int) -> dict[str, Any]:
-        """What travels of the sampler's orders for the steps from `version` to the next mark, of `steps` in all. `mark`: steps between two;
+    def orders_from(self, steps: int, eval_every: int, repeats: bool, version: int) -> dict[str, Any]:
+        """What travels of the sampler's orders from `version` to the next eval point, of `steps` in all. `eval_every`: steps between two;
         0: an epoch. `repeats`: nothing is trained, and there may be more steps than that."""
         per_epoch = self.steps_per_epoch
-        last = min(steps, version + (mark or per_epoch))
+        last = min(steps, version + (eval_every or per_epoch))
         if self.orders is None or version >= last:
             return {}
         return {**self.orders.state(version // per_epoch, -(-last // per_epoch)), **({_orders.REPEATS: True} if repeats else {})}
@@ -379,10 +379,10 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def reading(*recipes: "Recipe | None") -> contextlib.ExitStack:
+def reading(*sources: "BatchSource | None") -> contextlib.ExitStack:
     """Meanwhile there are the processes that read samples of these. Comes before the threads and sockets of the run: children inherit
     these."""
     stack = contextlib.ExitStack()
-    for recipe in filter(None, recipes):
-        stack.enter_context(recipe.reading())
+    for source in filter(None, sources):
+        stack.enter_context(source.reading())
     return stack

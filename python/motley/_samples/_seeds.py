@@ -4,18 +4,18 @@ from motley import _core
 from motley._samples import _ahead, _data
 
 
-def seeds_of(recipe: _data.Recipe, trains: bool, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
+def seeds_of(source: _data.BatchSource, trains: bool, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
     """One for each position [first, first + count), where samples are made with random numbers."""
-    if not recipe.draws:
+    if not source.draws:
         return None
     return [_core.mixed_seed(task.seed, version if trains else 0, first + i) for i in range(count)]
 
 
-def read_ahead(recipe: _data.Recipe, trains: bool) -> _ahead.Ahead:
-    assert recipe.readers is not None
+def read_ahead(source: _data.BatchSource, trains: bool) -> _ahead.Ahead:
+    assert source.readers is not None
 
     def seeds(task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
-        return seeds_of(recipe, trains, task, version, first, count)
+        return seeds_of(source, trains, task, version, first, count)
 
-    return _ahead.Ahead(recipe.readers, seeds, trains, recipe.size, recipe.batch_size, recipe.shuffles, recipe.drops_last,
-                        recipe.numbers_at, recipe.of_task)
+    return _ahead.Ahead(source.readers, seeds, trains, source.size, source.batch_size, source.shuffles, source.drops_last,
+                        source.numbers_at, source.of_task)

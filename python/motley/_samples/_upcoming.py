@@ -34,10 +34,10 @@ class Next:
     """Of one computation that makes whole steps by itself. ahead: somebody reads the samples of coming steps anyway. beside: nothing of the
     script's runs where a batch is made, so that may be on a thread of its own."""
 
-    def __init__(self, recipe: _data.Recipe, ahead: bool, beside: bool):
-        self._recipe = recipe
+    def __init__(self, source: _data.BatchSource, ahead: bool, beside: bool):
+        self._source = source
         # Elsewhere samples may be what the head makes of them from step to step.
-        self._may = ahead or recipe.steady
+        self._may = ahead or source.steady
         self._thread = futures.ThreadPoolExecutor(1, "motley-batch") if beside else None
         self._making: futures.Future[None] | None = None
         self._opening: tuple[int, int, int] | None = None  # version, place and samples of the first batch of a task
@@ -56,7 +56,7 @@ class Next:
             self._opening = task.version, at, count
         made, self._made = self._made, None
         wanted = task.version, task.first + at, count, task.state_number
-        if made is None or made[0] != wanted or made[1] != self._recipe.of_task(task, at, count):
+        if made is None or made[0] != wanted or made[1] != self._source.of_task(task, at, count):
             return None
         return made[2]
 
@@ -76,7 +76,7 @@ class Next:
         assert self._opening is not None
         _, at, count = self._opening
         try:
-            batch, numbers = batch_of(upcoming, at, count), self._recipe.of_task(upcoming, at, count)
+            batch, numbers = batch_of(upcoming, at, count), self._source.of_task(upcoming, at, count)
             self._made = (upcoming.version, upcoming.first + at, count, upcoming.state), numbers, batch
         except Exception:  # whoever wants the batch will see
             self._made = None
@@ -88,7 +88,7 @@ class Next:
             return None
         start = task.order_first + task.count
         _, at, count = self._opening
-        if start + task.first + at + count > self._recipe.size:
+        if start + task.first + at + count > self._source.size:
             return None
-        return Upcoming(task.version + 1, task.epoch, start, task.first, task.seed, self._recipe.size, self._recipe.shuffles,
+        return Upcoming(task.version + 1, task.epoch, start, task.first, task.seed, self._source.size, self._source.shuffles,
                         task.state_number)

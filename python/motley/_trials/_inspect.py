@@ -27,11 +27,12 @@ from motley._trials._trial import Found, Pass, Trial
 EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice, not always in the same order
 
 
-def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str, check: bool, roots: dict[str, Any]) -> Found:
+def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.BatchSource, precision: str, check: bool,
+            roots: dict[str, Any]) -> Found:
     """Tries the loss. `check`: also whether it may be split. `roots`: what a step calls, see Traces. Errors: a loss that is no mean over
     samples, steps that leave something behind which other machines would not see."""
     train.contents()  # looks whose random numbers the samples are made with
-    steps = {name: value for name, value in roots.items() if not isinstance(value, _data.Recipe)}
+    steps = {name: value for name, value in roots.items() if not isinstance(value, _data.BatchSource)}
     traces = _traces.Traces(steps, root)
     threads = torch.get_num_threads()
     found = Found()
@@ -281,7 +282,7 @@ def _file_that_enters(frame: Any) -> str:
     return frame.f_code.co_filename if frame is not None else ""
 
 
-def guess(root: nn.Module, train: _data.Recipe) -> Found:
+def guess(root: nn.Module, train: _data.BatchSource) -> Found:
     """What inspect() finds by trying the loss, from the classes of the layers alone: where the script computes, there is nothing to try."""
     train.contents()
     statistics = _model.statistics_of(root)

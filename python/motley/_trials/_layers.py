@@ -35,7 +35,7 @@ class _Walk(_compared.Walk):
         self._left = ELEMENTS_MAX
 
     def visit_root(self, name: str, root: Any) -> None:
-        if not isinstance(root, _data.Recipe):
+        if not isinstance(root, _data.BatchSource):
             return super().visit_root(name, root)
         self._of_data = True
         self._visit(root.loader.dataset, f"{name}.dataset")

@@ -54,7 +54,7 @@ class Seen:
 
 
 class Traces:
-    """roots: by name, what a step calls and uses: functions, modules, recipes of data. model: whose parameters and buffers are left
+    """roots: by name, what a step calls and uses: functions, modules, sources of data. model: whose parameters and buffers are left
     out, and with them what lies in their `memory`. apart: likewise."""
 
     def __init__(self, roots: dict[str, Any], model: nn.Module, memory: frozenset[int] | None = None,
@@ -90,7 +90,7 @@ class _Walk:
 
     def over(self, roots: dict[str, Any]) -> Seen:
         for name, root in roots.items():
-            if isinstance(root, _data.Recipe):
+            if isinstance(root, _data.BatchSource):
                 self._visit(root.loader.dataset, name)
                 self._visit(root.collate, f"{name}'s collate_fn")
             else:

@@ -50,7 +50,7 @@ class Pass:
 class Trial:
     """Runs the script's loss on samples of the training set, by position in a keyed order."""
 
-    def __init__(self, call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str,
+    def __init__(self, call: Callable[[Any], Any], root: nn.Module, train: _data.BatchSource, precision: str,
                  samples: dict[int, Any] | None = None):
         """samples: that were read before, by number."""
         self.call, self.root, self.train, self.precision = call, root, train, precision

@@ -19,7 +19,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::send_next:
       return weights.send_next(sessions.at(action.session));
     case ActionKind::close_session:
-      if (const fleet::WorkerId worker = sessions.at(action.session).worker; worker != 0) pace.left(worker);
+      if (const fleet::WorkerId worker = sessions.at(action.session).worker; worker != 0) performance.left(worker);
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
       if (action.pass.kind == PassKind::train) choose_place();
@@ -33,17 +33,17 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::compare_probes:
     case ActionKind::park:
     case ActionKind::take_in:
-    case ActionKind::evaluate_aside:
-    case ActionKind::compare_aside:
-      return perform_beside(action);
-    case ActionKind::cancel_aside:
+    case ActionKind::evaluate_in_background:
+    case ActionKind::compare_background:
+      return perform_in_background(action);
+    case ActionKind::cancel_background:
     case ActionKind::cancel:
       return outbox.send_cancel(action);
     case ActionKind::taken:
       return outbox.send_taken(action);
     case ActionKind::measured:
       workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-      return pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
+      return performance.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::late:
       return measure_late(action);
     case ActionKind::sketch:
@@ -64,8 +64,8 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return;
     case ActionKind::close_evaluation:
       return close_evaluation(action);
-    case ActionKind::lend:
-    case ActionKind::hold:
+    case ActionKind::delegate:
+    case ActionKind::pause:
       return perform_here(action);
     case ActionKind::cut:
       return output.cut(action.session, action.lease);
@@ -88,15 +88,15 @@ void Coordinator::Impl::finish() {
 
 /// What is done with the optimizer's state, on the host.
 void Coordinator::Impl::perform_here(const modes::Action& action) {
-  if (action.kind == ActionKind::lend) {
-    if (here(server.come_back())) lender.lend(action, state.state(), now);
-  } else if (here(server.bring_state())) {
-    output.held(action.version, action.urgent);
+  if (action.kind == ActionKind::delegate) {
+    if (here(server.offload())) delegator.delegate(action, state.state(), now);
+  } else if (here(server.download_state())) {
+    output.paused(action.version, action.urgent);
   }
 }
 
 /// What is done beside the open pass.
-void Coordinator::Impl::perform_beside(const modes::Action& action) {
+void Coordinator::Impl::perform_in_background(const modes::Action& action) {
   switch (action.kind) {
     case ActionKind::calibrate:
       return outbox.send_calibration(action, now);
@@ -108,11 +108,11 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
       return outbox.tell(action, Membership::parked);
     case ActionKind::take_in:
       return outbox.tell(action, Membership::readmitted);
-    case ActionKind::evaluate_aside:
-      evaluations.begin_aside(action.version, weights.held_exactly());
-      return outbox.send_evaluation_aside(action, now);
-    case ActionKind::compare_aside:
-      return compare_aside(action.worker);
+    case ActionKind::evaluate_in_background:
+      evaluations.begin_background(action.version, weights.held_exactly());
+      return outbox.send_background_evaluation(action, now);
+    case ActionKind::compare_background:
+      return compare_background(action.worker);
     default:
       MOTLEY_ASSERT(false);
   }
@@ -135,14 +135,14 @@ void Coordinator::Impl::compare_probes(const modes::Action& action) {
   feed(modes::ProbesCompared{worker, reference, found.verdict});
 }
 
-void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
+void Coordinator::Impl::compare_background(fleet::WorkerId worker) {
   const std::string difference = evaluations.difference();
   if (!difference.empty()) {
     output.warning(workers.name(worker) + " evaluates the same weights to " + difference +
                    "; it evaluates alone no more; it or one of the others has other test data, another version of a "
                    "library, or a faulty device");
   }
-  feed(modes::AsideCompared{worker, difference.empty()});
+  feed(modes::BackgroundCompared{worker, difference.empty()});
 }
 
 void Coordinator::Impl::sketch(modes::LeaseId lease) {
@@ -160,21 +160,21 @@ void Coordinator::Impl::measure_late(const modes::Action& action) {
   const bool computes = !computed && (action.number > 0 || session.computes);
   const Time granted = now - action.elapsed;
   if (action.number == 0 && session.heartbeat_at <= granted) return;  // it did not say what it does
-  const std::uint64_t unit = pace.unit(action.worker);
+  const std::uint64_t unit = performance.unit(action.worker);
   const std::uint64_t samples =
       computes && unit > 0 ? std::min(action.range.count, action.number + unit) : action.range.count;
-  pace.late(action.worker, action.lease, samples, action.elapsed, computes);
+  performance.late(action.worker, action.lease, samples, action.elapsed, computes);
 }
 
 // True as soon as the sum is there: on a device that is after the last chunk, for all of them.
 bool Coordinator::Impl::reduce(ChunkId chunk) {
   if (options.rate_by_workers) steps.rate_by_workers(machine, workers, chunk);
   steps.reduce(chunk, machine.coverage(), noise.norms());
-  return !server.there() || (steps.all_collected() && make_there());
+  return !server.on_device() || (steps.all_collected() && make_on_device());
 }
 
 void Coordinator::Impl::finish_chunk(ChunkId chunk) {
-  const bool there = server.there() != nullptr;
+  const bool there = server.on_device() != nullptr;
   if (!reduce(chunk)) return;
   if (!there) return weights.publish(chunk, server.apply(chunk));
   for (ChunkId each = 0; each < server.layout().chunks().size(); ++each) weights.publish(each, server.apply(each));
@@ -208,9 +208,9 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   uploads.clear();
   sketches.clear();
   outbox.close_pass(action, server.version());
-  pace.closed(step.duration);
+  performance.closed(step.duration);
   for (const fleet::Member& member : machine.members().all())
-    if (member.share.samples > 0) pace.weigh_codec(member.worker);
+    if (member.share.samples > 0) performance.weigh_codec(member.worker);
   output.step_closed(step);
   feed(modes::PassFinished{});
 }

@@ -13,18 +13,18 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
     : options(std::move(given)),
       server(std::move(start)),
       output(out),
-      pace(options, contribution_bytes(server.layout())),
-      machine(machine_config(options, server), pace),
+      performance(options, contribution_bytes(server.layout())),
+      machine(machine_config(options, server), performance),
       sessions(options.run, options.checksums, output),
       uploads(server.layout().chunks().size()),
       state(options.state, sessions),
-      weights(server, options.weights, sessions, machine.members(), pace),
-      noise(pace),
+      weights(server, options.weights, sessions, machine.members(), performance),
+      noise(performance),
       sketches(options.verify.secret),
       steps(server, uploads),
-      outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
-      lender({options, server, machine, sessions, weights, noise, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},
+      outbox({options, machine.members(), performance, sessions, workers, state, weights, output}),
+      delegator({options, server, machine, sessions, weights, noise, performance, output}, feeder()),
+      inbox({options, server, machine, sessions, workers, performance, uploads, sketches, probes, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {
@@ -37,9 +37,9 @@ void Coordinator::Impl::feed(const modes::Event& event) {
     actions.clear();
     machine.decide(happened, now, actions);
     for (const modes::Action& action : actions) perform(action);
-    if (!pace.news()) continue;
+    if (!performance.news()) continue;
     if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
-      pace.told();
+      performance.told();
       output.planned(*planned);
     }
   }
@@ -57,10 +57,10 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
       (waits ? parked : members).push_back(member.worker);
   }
   const std::uint64_t total = global_batch * local_steps;
-  std::optional<Planned> planned = pace.forecast(total, members, parked, local_steps);
+  std::optional<Planned> planned = performance.forecast(total, members, parked, local_steps);
   if (!planned) return std::nullopt;
   const std::optional<double> evaluation =
-      options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
+      options.test_samples > 0 ? performance.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
   for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = workers.name(members[i]);
   planned->noise = noise.known();
@@ -71,8 +71,8 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
 std::string Coordinator::Impl::waiting_for() const {
   if (machine.finished()) return "the run is over";
   const auto& pass = machine.pass();
-  if (const auto& stretch = machine.stretch()) return workers.name(stretch->worker) + " works alone";
-  if (machine.held()) return "waiting for the script, which looks at the run between two steps";
+  if (const auto& delegation = machine.delegation()) return workers.name(delegation->worker) + " works alone";
+  if (machine.paused()) return "waiting for the script, which looks at the run between two steps";
   if (!pass) {
     const std::uint64_t wanted = machine.members_wanted();
     const std::size_t coming = sessions.size() - machine.members().count(fleet::MemberState::member);
@@ -104,10 +104,11 @@ void Coordinator::start(Time now) {
   impl_->feed(modes::Started{});
 }
 
-void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now, std::string key) {
+void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Locality locality, Time now,
+                                 std::string key) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
-  const Session& opened = c.sessions.open(session, hello, reach, std::move(key));
+  const Session& opened = c.sessions.open(session, hello, locality, std::move(key));
   c.feed(modes::SessionOpened{session, opened.local()});
   // The machine may have closed it at once: the run is over, or full.
   if (const Session* open = c.sessions.find(session)) c.outbox.send_spec(*open);
@@ -132,14 +133,14 @@ void Coordinator::session_closed(SessionId session, const std::string& why, Time
   c.feed(modes::SessionEnded{session, false});
 }
 
-void Coordinator::stretch_step(SessionId session, const StretchStep& step, Time now) {
+void Coordinator::delegated_step(SessionId session, const DelegatedStep& step, Time now) {
   impl_->now = std::max(impl_->now, now);
-  impl_->lender.step(session, step, impl_->now);
+  impl_->delegator.step(session, step, impl_->now);
 }
 
-void Coordinator::stretch_ended(SessionId session, const StretchEnd& end, Time now) {
+void Coordinator::delegation_ended(SessionId session, const DelegationEnd& end, Time now) {
   impl_->now = std::max(impl_->now, now);
-  impl_->lender.ended(session, end);
+  impl_->delegator.ended(session, end);
 }
 
 void Coordinator::tick(Time now) {
@@ -148,14 +149,14 @@ void Coordinator::tick(Time now) {
   impl_->outbox.send_due_weights(impl_->now);
 }
 
-void Coordinator::release(const Release& release, Time now) {
+void Coordinator::resume(const Resume& resume, Time now) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
-  if (!c.machine.held() || c.machine.version() != release.version) return;
-  if (release.rates) c.server.follow({release.version, *release.rates});
-  if (release.state) c.state.change(*release.state);
-  c.machine.cut_steps(release.batches);
-  c.feed(modes::Released{release.version});
+  if (!c.machine.paused() || c.machine.version() != resume.version) return;
+  if (resume.rates) c.server.follow({resume.version, *resume.rates});
+  if (resume.state) c.state.change(*resume.state);
+  c.machine.cut_steps(resume.batches);
+  c.feed(modes::Resumed{resume.version});
 }
 
 void Coordinator::stop(Time now, bool final) {
@@ -185,7 +186,7 @@ std::string Coordinator::waiting_for() const { return impl_->waiting_for(); }
 
 bool Coordinator::computes() const {
   const cluster::CoordinatorMachine& machine = impl_->machine;
-  return machine.stretch().has_value() || std::ranges::any_of(machine.leases(), &modes::Lease::live);
+  return machine.delegation().has_value() || std::ranges::any_of(machine.leases(), &modes::Lease::live);
 }
 
 bool Coordinator::has_room(Time now) const { return impl_->machine.has_room(std::max(impl_->now, now)); }

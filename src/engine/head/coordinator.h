@@ -14,9 +14,9 @@
 #include "base/batch_plan.h"
 #include "base/time.h"
 #include "engine/link.h"
-#include "engine/local/stretch.h"
+#include "engine/local/delegated_steps.h"
 #include "fleet/member.h"
-#include "modes/holds.h"
+#include "modes/pauses.h"
 #include "modes/verify.h"
 #include "motley/bytes.h"
 #include "motley/result.h"
@@ -61,11 +61,11 @@ struct CoordinatorOptions {
   std::string train_fingerprint;
   std::string test_fingerprint;
   std::string script{};  // Ready
-  modes::Holds holds = modes::Holds::never;
-  bool hold_owed = false;  // where the first version of this process is a mark: nobody released it there before
-  bool resumable = true;   // workers of a run that was stopped are told to come back
-  LossState state{};       // what the loss gets at first
-  bool checksums = true;   // body checksums on frames to workers of other machines
+  modes::Pauses pauses = modes::Pauses::never;
+  bool pause_owed = false;  // where the first version of this process is an eval point: nobody resumed it there before
+  bool resumable = true;    // workers of a run that was stopped are told to come back
+  LossState state{};        // what the loss gets at first
+  bool checksums = true;    // body checksums on frames to workers of other machines
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   plan::EndCost
@@ -89,8 +89,8 @@ struct WorkerStep {  // one worker's part in a step
   std::string name;
   std::uint64_t samples = 0;
   double compute_seconds = 0, wait_seconds = 0;
-  double finish_seconds = 0;  // from the grant of its first lease to the last byte of its contribution
-  std::uint64_t ahead = 0;    // of its steps in a round: made before the weights of the round were used
+  double finish_seconds = 0;     // from the grant of its first lease to the last byte of its contribution
+  std::uint64_t overlapped = 0;  // of its steps in a round: made before the weights of the round were used
 };
 
 struct CommittedRange {
@@ -130,8 +130,8 @@ struct StepClosed {
   std::vector<WorkerStep> workers;
 };
 
-/// How a run goes on that was held.
-struct Release {
+/// How a paused run goes on.
+struct Resume {
   std::uint64_t version = 0;
   std::optional<std::vector<double>> rates{};  // learning rates by group from now on
   std::optional<SharedBytes> state{};          // what the loss gets from now on
@@ -162,9 +162,9 @@ class CoordinatorOutput {
   virtual void close(SessionId session, const wire::Bye& bye) = 0;  // Bye was sent; close when it is out
   /// Of what was sent on the lanes of weights, bytes that are not on their way yet.
   [[nodiscard]] virtual std::size_t queued_bytes(SessionId) const { return 0; }
-  /// The worker of this session is to make these steps by itself; answer with stretch_step() and stretch_ended(). False
-  /// if it cannot, and is not to be asked again.
-  virtual bool lend(SessionId, const StretchOrder&) { return false; }
+  /// The worker of this session is to make these steps by itself; answer with delegated_step() and delegation_ended().
+  /// False if it cannot, and is not to be asked again.
+  virtual bool delegate(SessionId, const DelegatedSteps&) { return false; }
   /// It is to end after the step it is at.
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
   /// Of this session's worker, where that is of this process and its device can make steps.
@@ -177,16 +177,17 @@ class CoordinatorOutput {
   virtual void evaluated(const Evaluated& evaluation) = 0;
   /// The learning rates by group from the next step on, before which every evaluation then ends; empty: as they are.
   virtual std::vector<double> rates_after(const Evaluated&) { return {}; }
-  /// Until release() nothing trains or evaluates, and no worker of this process is given anything to compute. What it
-  /// has in hand, of which nothing is needed any more, may still go on. `step`: the hold of a step, else of a mark.
-  virtual void held(std::uint64_t /*version*/, bool /*step*/) {}
+  /// Until resume() nothing trains or evaluates, and no worker of this process is given anything to compute. What it
+  /// has in hand, of which nothing is needed any more, may still go on. `step`: the pause of a step, else of an eval
+  /// point.
+  virtual void paused(std::uint64_t /*version*/, bool /*step*/) {}
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };
 
 /// Where a worker is, as seen from the coordinator. Checksums are for the network; what is in the same process may join
 /// without a cap, and sees the weights themselves.
-enum class Reach : std::uint8_t { process, machine, network };
+enum class Locality : std::uint8_t { process, machine, network };
 
 class Coordinator {
  public:
@@ -197,22 +198,22 @@ class Coordinator {
   void start(Time now);
   /// The worker has proven itself. Sends RunSpec (and the model file). `key`: by which its machine is known again
   /// whatever name it gives; empty: by the name alone.
-  void session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now, std::string key = {});
+  void session_opened(SessionId session, const wire::Hello& hello, Locality locality, Time now, std::string key = {});
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);
-  void stretch_step(SessionId session, const StretchStep& step, Time now);
+  void delegated_step(SessionId session, const DelegatedStep& step, Time now);
   /// At its end, because it was cut, or with the error because of which it cannot go on.
-  void stretch_ended(SessionId session, const StretchEnd& end, Time now);
+  void delegation_ended(SessionId session, const DelegationEnd& end, Time now);
   /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
   void tick(Time now);
-  /// Ends the hold of this version. REQUIRES held(version) was called; drops what comes late.
-  void release(const Release& release, Time now);
+  /// Ends the pause at this version. REQUIRES paused(version) was called; drops what comes late.
+  void resume(const Resume& resume, Time now);
   /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.
   /// `final`: it is not to be resumed, so the workers are told that it is over.
   void stop(Time now, bool final = false);
 
   /// Before all of server() is asked for: the optimizer's state may be on a device. Errors: it is lost.
-  Status bring_state();
+  Status download_state();
   /// Its weights are the exact ones: what steps start from and what is saved.
   [[nodiscard]] const ps::Server& server() const;
   /// What workers compute and evaluate with at this version: the same, or with lossy weights close to it.

@@ -9,8 +9,8 @@ namespace motley::engine {
 
 // Before a pass: on the head's device as soon as others take part, while it is here, if there is room.
 void Coordinator::Impl::choose_place() {
-  if (server.there()) {
-    if (sessions.find(device_session) == nullptr) here(server.come_back());
+  if (server.on_device()) {
+    if (sessions.find(device_session) == nullptr) here(server.offload());
     return;
   }
   if (device_refused || options.local_steps > 0 || server.outside()) return;
@@ -32,9 +32,9 @@ void Coordinator::Impl::choose_place() {
 }
 
 // The step as far as its sums, with their update where the device makes that, too.
-bool Coordinator::Impl::make_there() {
+bool Coordinator::Impl::make_on_device() {
   std::optional<Error> left;
-  if (!here(steps.make_there(machine.coverage(), left))) return false;
+  if (!here(steps.make_on_device(machine.coverage(), left))) return false;
   if (left) {
     device_refused = true;
     output.warning("the server goes on in the memory of the host, since that of the device did not do: " +
@@ -52,6 +52,6 @@ bool Coordinator::Impl::here(const Status& brought) {
   return false;
 }
 
-Status Coordinator::bring_state() { return impl_->server.bring_state(); }
+Status Coordinator::download_state() { return impl_->server.download_state(); }
 
 }  // namespace motley::engine

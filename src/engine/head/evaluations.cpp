@@ -44,38 +44,38 @@ Evaluated Evaluations::close(const cluster::CoordinatorMachine& machine, bool ex
   }
   scores_.clear();
   // Others may follow while a slow worker is at an earlier one.
-  if (result.version == aside_version_) everybodys_ = result;
+  if (result.version == background_version_) everybodys_ = result;
   return result;
 }
 
-std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wire::Finish& finish,
-                                            std::uint64_t samples) const {
+std::optional<Evaluated> Evaluations::background(const modes::BackgroundEvaluation& background,
+                                                 const wire::Finish& finish, std::uint64_t samples) const {
   // Where losses are not finite the newest version will not be better; a pass of everybody says so.
   const bool whole = finish.count == samples && std::isfinite(finish.weight) && finish.weight >= 0 &&
                      static_cast<double>(finish.correct) <= finish.weight;
   if (!whole) return std::nullopt;
-  return Evaluated{.version = aside.version,
-                   .epoch = aside.epoch,
+  return Evaluated{.version = background.version,
+                   .epoch = background.epoch,
                    .samples = finish.count,
                    .correct = finish.correct,
                    .weight = finish.weight,
                    .loss_sum = finish.loss_sum,
-                   .exact = aside_exact_,
+                   .exact = background_exact_,
                    .scores = finish.scores};
 }
 
 std::string Evaluations::difference() const {
-  MOTLEY_ASSERT(aside_.version == everybodys_.version);
+  MOTLEY_ASSERT(background_.version == everybodys_.version);
   // One answer in a hundred may fall on the other side of a decision by rounding, of few samples one.
   const double few = 1 + kApart * everybodys_.weight;
-  bool differs = apart(aside_.weight, everybodys_.weight, 0) ||
-                 apart(aside_.loss_sum, everybodys_.loss_sum, kLossLeast * everybodys_.weight) ||
-                 apart(static_cast<double>(aside_.correct), static_cast<double>(everybodys_.correct), few) ||
-                 aside_.scores.size() != everybodys_.scores.size();
-  for (std::size_t i = 0; !differs && i < aside_.scores.size(); ++i)
-    differs = apart(aside_.scores[i], everybodys_.scores[i], few);
+  bool differs = apart(background_.weight, everybodys_.weight, 0) ||
+                 apart(background_.loss_sum, everybodys_.loss_sum, kLossLeast * everybodys_.weight) ||
+                 apart(static_cast<double>(background_.correct), static_cast<double>(everybodys_.correct), few) ||
+                 background_.scores.size() != everybodys_.scores.size();
+  for (std::size_t i = 0; !differs && i < background_.scores.size(); ++i)
+    differs = apart(background_.scores[i], everybodys_.scores[i], few);
   if (!differs) return {};
-  return "a loss of " + text(aside_) + " right answers, where all others come to " + text(everybodys_);
+  return "a loss of " + text(background_) + " right answers, where all others come to " + text(everybodys_);
 }
 
 }  // namespace motley::engine

@@ -22,24 +22,24 @@ class Evaluations {
   Evaluated close(const cluster::CoordinatorMachine& machine, bool exact);
 
   /// One of this version begins beside the training.
-  void begin_aside(std::uint64_t version, bool exact) noexcept {
-    aside_version_ = version;
-    aside_exact_ = exact;
+  void begin_background(std::uint64_t version, bool exact) noexcept {
+    background_version_ = version;
+    background_exact_ = exact;
   }
   /// Its result, of so many samples; empty where that is not all of it.
-  [[nodiscard]] std::optional<Evaluated> aside(const modes::Aside& aside, const wire::Finish& finish,
-                                               std::uint64_t samples) const;
+  [[nodiscard]] std::optional<Evaluated> background(const modes::BackgroundEvaluation& background,
+                                                    const wire::Finish& finish, std::uint64_t samples) const;
   /// It is to be compared with that of everybody.
-  void keep(Evaluated aside) { aside_ = std::move(aside); }
+  void keep(Evaluated background) { background_ = std::move(background); }
   /// How it differs from that of everybody, by more than other devices explain: "a loss of 1.2 and 35
   /// right answers, where all others come to 0.4 and 91"; empty where it does not. REQUIRES both are there.
   [[nodiscard]] std::string difference() const;
 
  private:
   std::map<modes::LeaseId, std::vector<double>> scores_;
-  std::uint64_t aside_version_ = 0;
-  bool aside_exact_ = true;
-  Evaluated aside_, everybodys_;  // of that version, where they are to be compared
+  std::uint64_t background_version_ = 0;
+  bool background_exact_ = true;
+  Evaluated background_, everybodys_;  // of that version, where they are to be compared
 };
 
 }  // namespace motley::engine

@@ -2,22 +2,22 @@
 
 #include <utility>
 
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 
 namespace motley::engine {
 
-std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
-                                                       std::span<const fleet::WorkerId> members) const {
+std::optional<double> MeasuredPerformance::evaluation_seconds(std::uint64_t total,
+                                                              std::span<const fleet::WorkerId> members) const {
   const std::vector<plan::Candidate> known = candidates(PassKind::evaluate, members);
   if (!plan::measured(known)) return std::nullopt;
   return plan::make_plan(request(PassKind::evaluate, total, members), plan::allowing_for_spread(known)).seconds;
 }
 
-std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
+std::optional<std::vector<plan::MeasuredWorker>> MeasuredPerformance::measured(
     std::uint64_t total, std::span<const fleet::WorkerId> workers) const {
   std::vector<plan::MeasuredWorker> found;
   for (const fleet::WorkerId worker : workers) {
-    const WorkerPace& about = workers_.of(worker);
+    const WorkerPerformance& about = workers_.of(worker);
     const std::optional<plan::Affine> compute = about.train.device().time();
     if (!compute) return std::nullopt;
     found.push_back({.candidate = candidate(PassKind::train, worker),
@@ -31,12 +31,12 @@ std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
   return found;
 }
 
-std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
-                                              std::span<const fleet::WorkerId> parked,
-                                              std::uint64_t local_steps) const {
+std::optional<Planned> MeasuredPerformance::forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                                                     std::span<const fleet::WorkerId> parked,
+                                                     std::uint64_t local_steps) const {
   auto sharing = measured(total, members);
   const auto waiting = measured(total, parked);
-  if (members.empty() || !slack_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
+  if (members.empty() || !step_overhead_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
   plan::Request wanted = request(PassKind::train, total, members);
   if (local_steps > 1) {
     wanted.grain = local_steps * sizes_.grain;
@@ -46,7 +46,7 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   all.insert(all.end(), parked.begin(), parked.end());
   plan::Forecast made =
       plan::forecast({.request = wanted, .members = *sharing, .parked = *waiting, .link_seconds = link_seconds(all)},
-                     slack_, settling_.passes());
+                     step_overhead_, settling_.passes());
   Planned planned;
   planned.global_batch = total;
   planned.step = made.step;
@@ -54,8 +54,8 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   return planned;
 }
 
-std::optional<double> MeasuredPace::lost_samples() const {
-  if (news_.sharing().empty() || !slack_.seconds()) return std::nullopt;
+std::optional<double> MeasuredPerformance::lost_samples() const {
+  if (news_.sharing().empty() || !step_overhead_.seconds()) return std::nullopt;
   std::vector<plan::Affine> passes;
   for (const fleet::WorkerId worker : news_.sharing()) {
     std::optional<plan::Affine> pass = workers_.of(worker).train.device().time();
@@ -63,7 +63,7 @@ std::optional<double> MeasuredPace::lost_samples() const {
     pass->fixed += workers_.of(worker).train.wire().seconds().value_or(0);
     passes.push_back(*pass);
   }
-  return plan::lost_samples(passes, *slack_.seconds());
+  return plan::lost_samples(passes, *step_overhead_.seconds());
 }
 
 }  // namespace motley::engine

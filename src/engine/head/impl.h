@@ -8,12 +8,12 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/head/coordinator.h"
+#include "engine/head/delegator.h"
 #include "engine/head/evaluations.h"
 #include "engine/head/inbox.h"
-#include "engine/head/lender.h"
 #include "engine/head/noise.h"
 #include "engine/head/outbox.h"
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 #include "engine/head/sessions.h"
 #include "engine/head/sketches.h"
 #include "engine/head/state.h"
@@ -34,17 +34,17 @@ struct Coordinator::Impl {
   void perform(const modes::Action& action);
   void finish();
   void perform_here(const modes::Action& action);
-  void perform_beside(const modes::Action& action);
+  void perform_in_background(const modes::Action& action);
 
   void choose_place();
-  bool make_there();
+  bool make_on_device();
   bool here(const Status& brought);
   bool reduce(ChunkId chunk);
   void finish_chunk(ChunkId chunk);
   void finish_all(ChunkId first);
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
-  void compare_aside(fleet::WorkerId worker);
+  void compare_background(fleet::WorkerId worker);
   void compare_probes(const modes::Action& action);
   /// What is here of the lease, to be compared.
   void sketch(modes::LeaseId lease);
@@ -56,7 +56,7 @@ struct Coordinator::Impl {
   CoordinatorOptions options;
   ps::Server server;
   CoordinatorOutput& output;
-  MeasuredPace pace;
+  MeasuredPerformance performance;
   cluster::CoordinatorMachine machine;
   Sessions sessions;
   KnownWorkers workers;
@@ -69,7 +69,7 @@ struct Coordinator::Impl {
   StepMaker steps;
   Evaluations evaluations;
   Outbox outbox;
-  Lender lender;
+  Delegator delegator;
   Inbox inbox;
   Time now{};
   SessionId device_session = 0;  // whose device makes the steps, while one does

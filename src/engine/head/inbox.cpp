@@ -91,9 +91,9 @@ const modes::Lease* Inbox::live_lease(const Session& session, std::uint64_t pass
   return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
 }
 
-bool Inbox::is_aside(const Session& session, modes::LeaseId lease) const {
-  const auto& aside = parts_.machine.aside();
-  return aside && aside->session == session.id && aside->lease == lease;
+bool Inbox::is_background(const Session& session, modes::LeaseId lease) const {
+  const auto& background = parts_.machine.background();
+  return background && background->session == session.id && background->lease == lease;
 }
 
 void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
@@ -112,20 +112,20 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const OnDevice* there = frame.body.on_device();
+  const OnDevice* on_device = frame.body.on_device();
   const bool looked_at = lease->doubt.withheld || lease->doubt.compared;
-  const bool lost = there != nullptr && !parts_.server.there();
+  const bool lost = on_device != nullptr && !parts_.server.on_device();
   Result<SharedBytes> fetched{SharedBytes()};
-  if (there != nullptr && looked_at && !lost) fetched = parts_.server.there()->fetch(frame.body);
+  if (on_device != nullptr && looked_at && !lost) fetched = parts_.server.on_device()->fetch(frame.body);
   // The server left the device meanwhile: it is computed again.
   if (lost || !fetched) return feed_(modes::LeaseFailed{session.id, lease->id});
   std::optional<codec::Encoded> values;
-  if (there == nullptr) {
+  if (on_device == nullptr) {
     values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
   } else if (looked_at) {
     values = codec::Encoded(fetched->floats());
   }
-  const double largest = values ? values->largest() : there->largest;
+  const double largest = values ? values->largest() : on_device->largest;
   const bool statistic = chunk.kind == ChunkKind::statistics;
   if (looked_at && values) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
   feed_(modes::ChunkArrived{session.id,
@@ -186,11 +186,11 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
 }
 
 void Inbox::on_failed(Session& session, const wire::Failed& failure) {
-  if (is_aside(session, failure.lease)) return feed_(modes::EvaluatedAside{session.id, failure.lease, false});
+  if (is_background(session, failure.lease)) return feed_(modes::BackgroundEvaluated{session.id, failure.lease, false});
   if (is_probe(failure.pass)) return feed_(modes::Probed{session.id, failure.lease, false});
   const bool calibration = is_calibration(failure.pass);
-  const bool ahead = parts_.machine.is_ahead(session.id, failure.lease);
-  if (!calibration && !ahead && live_lease(session, failure.pass, failure.lease) == nullptr) return;
+  const bool overlapped = parts_.machine.is_overlapped(session.id, failure.lease);
+  if (!calibration && !overlapped && live_lease(session, failure.pass, failure.lease) == nullptr) return;
   warn(session, session.name + " could not compute its share: " + failure.message);
   if (calibration) return feed_(modes::Calibrated{session.id, failure.lease, true});
   feed_(modes::LeaseFailed{session.id, failure.lease});
@@ -199,10 +199,10 @@ void Inbox::on_failed(Session& session, const wire::Failed& failure) {
 void Inbox::on_synced(Session& session, const wire::Synced& synced) {
   if (session.weights_sent && session.weights_sent->version == synced.version) {
     const Duration took = now_ - session.weights_sent->at;
-    if (!session.local()) parts_.pace.received(session.worker, {session.weights_sent->bytes, seconds(took)});
+    if (!session.local()) parts_.performance.received(session.worker, {session.weights_sent->bytes, seconds(took)});
     const double share = session.local() ? 1 : pass_share_;
-    parts_.pace.reached(session.worker,
-                        Duration(static_cast<Duration::rep>(static_cast<double>(took.count()) * share)));
+    parts_.performance.reached(session.worker,
+                               Duration(static_cast<Duration::rep>(static_cast<double>(took.count()) * share)));
     session.weights_sent.reset();
   }
   if (synced.version <= parts_.machine.version())
@@ -240,25 +240,26 @@ void Inbox::measure(Session& session, const wire::Finish& finish, const Asked::L
   const std::optional<double> took = asked.took(finish.count, finish.compute_seconds, now_, slack);
   const std::optional<double> waited = asked.took(0, finish.wait_seconds, now_, slack);
   if (is_calibration(finish.pass)) {
-    if (took) parts_.pace.calibrated(session.worker, finish.count, *took);
+    if (took) parts_.performance.calibrated(session.worker, finish.count, *took);
     return;
   }
   // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
   KnownWorker& worker = parts_.workers.at(session.worker);
   worker.compute_seconds = took.value_or(0);
   worker.wait_seconds = waited.value_or(0);
-  parts_.pace.residual(session.worker, finish.residual);
+  parts_.performance.residual(session.worker, finish.residual);
   if (took)
-    parts_.pace.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count, *took);
+    parts_.performance.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
+                                *took);
 }
 
 void Inbox::on_finish(Session& session, const wire::Finish& finish) {
-  parts_.pace.uses_micro_batch(session.worker,
-                               std::min<std::uint64_t>(finish.micro_batch, parts_.options.train_samples));
+  parts_.performance.uses_micro_batch(session.worker,
+                                      std::min<std::uint64_t>(finish.micro_batch, parts_.options.train_samples));
   if (const Asked::Lease* sent = session.local() ? nullptr : session.asked.find(finish.sent_lease)) {
     const auto took = sent->took(0, finish.sent_seconds, now_, parts_.options.timeouts.lease_min);
     if (took && finish.sent_bytes <= parts_.server.layout().flat_elements() * sizeof(float))
-      parts_.pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, *took});
+      parts_.performance.sent(session.worker, finish.sent_lease, {finish.sent_bytes, *took});
   }
   Asked::Lease* const asked = session.asked.find(finish.lease);
   if (asked == nullptr || asked->pass != finish.pass) return;
@@ -273,14 +274,14 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
   if (finish.count > 0 && !std::exchange(asked->told, true)) measure(session, finish, *asked);
   // Of a version that went by meanwhile it is handed back, which is no fault.
   if (is_calibration(finish.pass)) return feed_(modes::Calibrated{session.id, finish.lease});
-  if (is_aside(session, finish.lease)) {
-    const modes::Aside& aside = *parts_.machine.aside();
-    const auto result = parts_.evaluations.aside(aside, finish, parts_.options.test_samples);
-    if (result && aside.compared) parts_.evaluations.keep(*result);
-    if (result && !aside.compared) parts_.output.evaluated(*result);
-    return feed_(modes::EvaluatedAside{session.id, finish.lease, result.has_value()});
+  if (is_background(session, finish.lease)) {
+    const modes::BackgroundEvaluation& background = *parts_.machine.background();
+    const auto result = parts_.evaluations.background(background, finish, parts_.options.test_samples);
+    if (result && background.compared) parts_.evaluations.keep(*result);
+    if (result && !background.compared) parts_.output.evaluated(*result);
+    return feed_(modes::BackgroundEvaluated{session.id, finish.lease, result.has_value()});
   }
-  if (finish.count == 0 && parts_.machine.is_ahead(session.id, finish.lease))
+  if (finish.count == 0 && parts_.machine.is_overlapped(session.id, finish.lease))
     return feed_(modes::LeaseFinished{.session = session.id, .lease = finish.lease});
   const modes::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return;
@@ -329,9 +330,9 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
   name_worker(session);
   if (ready.seconds_per_sample >= kSpeedMin && ready.seconds_per_sample <= kSpeedMax && ready.fixed_seconds >= 0 &&
       ready.fixed_seconds <= kSpeedMax) {
-    parts_.pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
+    parts_.performance.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
-  if (const auto cost = plan::heard(ready.wire_seconds)) parts_.pace.costs(session.worker, *cost);
+  if (const auto cost = plan::heard(ready.wire_seconds)) parts_.performance.costs(session.worker, *cost);
   feed_(modes::WorkerReady{session.id, session.worker, ready.numbers});
 }
 
@@ -353,7 +354,7 @@ void Inbox::name_worker(Session& session) {
   }
   session.worker = parts_.workers.number(name, session.key);
   session.name = parts_.workers.at(session.worker).name;
-  parts_.pace.connected(session.worker, session.remote());
+  parts_.performance.connected(session.worker, session.remote());
 }
 
 }  // namespace motley::engine

@@ -8,9 +8,9 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/head/bearing.h"
 #include "engine/head/coordinator.h"
+#include "engine/head/delegator.h"
 #include "engine/head/evaluations.h"
-#include "engine/head/lender.h"
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 #include "engine/head/sessions.h"
 #include "engine/head/sketches.h"
 #include "engine/head/uploads.h"
@@ -31,7 +31,7 @@ class Inbox {
     const cluster::CoordinatorMachine& machine;
     Sessions& sessions;
     KnownWorkers& workers;
-    MeasuredPace& pace;
+    MeasuredPerformance& performance;
     Uploads& uploads;
     Sketches& sketches;
     Probes& probes;
@@ -69,7 +69,7 @@ class Inbox {
   void name_worker(Session& session);
   [[nodiscard]] const modes::Lease* live_lease(const Session& session, std::uint64_t pass, modes::LeaseId lease) const;
   /// What it evaluates beside the training.
-  [[nodiscard]] bool is_aside(const Session& session, modes::LeaseId lease) const;
+  [[nodiscard]] bool is_background(const Session& session, modes::LeaseId lease) const;
   void violation(Session& session, std::string expected, std::string found);
   void end_session(Session& session, wire::Bye bye, std::string why);
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/head/coordinator.h"
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 #include "engine/head/step_norms.h"
 #include "plan/noise_scale.h"
 
@@ -13,8 +13,8 @@ namespace motley::engine {
 
 class GradientNoise {
  public:
-  /// REQUIRES pace outlives this.
-  explicit GradientNoise(const MeasuredPace& pace) : pace_(pace) {}
+  /// REQUIRES performance outlives this.
+  explicit GradientNoise(const MeasuredPerformance& performance) : performance_(performance) {}
 
   /// Of the open step.
   [[nodiscard]] StepNorms& norms() noexcept { return norms_; }
@@ -27,13 +27,13 @@ class GradientNoise {
 
   [[nodiscard]] Noise known() const {
     Noise known{.records = scale_.records(), .scale = scale_.samples(), .useful_batch = {}};
-    const std::optional<double> lost = pace_.lost_samples();
+    const std::optional<double> lost = performance_.lost_samples();
     if (known.scale && lost) known.useful_batch = plan::useful_batch(*lost, *known.scale);
     return known;
   }
 
  private:
-  const MeasuredPace& pace_;
+  const MeasuredPerformance& performance_;
   StepNorms norms_;
   plan::NoiseScale scale_;
 };

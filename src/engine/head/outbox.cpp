@@ -124,11 +124,11 @@ void Outbox::send_heartbeat(const modes::Action& action, Time now) {
 
 void Outbox::send_weights(const modes::Action& action, Time now) {
   const fleet::Member* member = parts_.roster.find(action.session);
-  const bool beside = member != nullptr && member->state != fleet::MemberState::member;
+  const bool outside = member != nullptr && member->state != fleet::MemberState::member;
   Session& to = parts_.sessions.at(action.session);
   // Or a worker on a slow link that asks again and again would have a copy queued each time.
-  to.weights_due = beside && action.urgent && parts_.output.queued_bytes(to.id) > 0;
-  if (!to.weights_due) parts_.weights.send(to, action.urgent, beside, now);
+  to.weights_due = outside && action.urgent && parts_.output.queued_bytes(to.id) > 0;
+  if (!to.weights_due) parts_.weights.send(to, action.urgent, outside, now);
 }
 
 void Outbox::send_due_weights(Time now) {
@@ -171,7 +171,7 @@ void Outbox::send_probe(const modes::Action& action, Time now) {
                   .state = parts_.state.state().number});
 }
 
-void Outbox::send_evaluation_aside(const modes::Action& action, Time now) {
+void Outbox::send_background_evaluation(const modes::Action& action, Time now) {
   send_pass(action);
   ask(action, now,
       wire::Grant{.pass = action.pass.pack(),
@@ -193,7 +193,7 @@ void Outbox::send_cancel(const modes::Action& action) {
 
 wire::CodecId Outbox::codec_of(const modes::Action& lease) const {
   if (parts_.sessions.at(lease.session).local() || lease.pass.kind != PassKind::train) return wire::CodecId::fp32;
-  const wire::CodecId codec = parts_.options.gradients.value_or(parts_.pace.codec(lease.worker));
+  const wire::CodecId codec = parts_.options.gradients.value_or(parts_.performance.codec(lease.worker));
   return lease.first_of_pass || codec == wire::CodecId::fp32 ? codec : wire::CodecId::bf16;
 }
 
@@ -232,7 +232,7 @@ void Outbox::send_grant(const modes::Action& action, Time now) {
                   .state = parts_.state.state().number,
                   .local_steps = action.local_steps,
                   .spans = action.spans,
-                  .ahead = action.ahead});
+                  .ahead = action.overlapped});
 }
 
 void Outbox::ask(const modes::Action& action, Time now, const wire::Grant& grant) {

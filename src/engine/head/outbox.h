@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/head/coordinator.h"
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 #include "engine/head/sessions.h"
 #include "engine/head/state.h"
 #include "engine/head/weights_sender.h"
@@ -20,7 +20,7 @@ class Outbox {
   struct Parts {
     const CoordinatorOptions& options;
     const fleet::Roster& roster;
-    const MeasuredPace& pace;
+    const MeasuredPerformance& performance;
     Sessions& sessions;
     KnownWorkers& workers;
     StateSender& state;
@@ -42,7 +42,7 @@ class Outbox {
   void send_taken(const modes::Action& action);
   void send_calibration(const modes::Action& action, Time now);
   void send_probe(const modes::Action& action, Time now);
-  void send_evaluation_aside(const modes::Action& action, Time now);
+  void send_background_evaluation(const modes::Action& action, Time now);
   void send_heartbeat(const modes::Action& action, Time now);
   /// To all that stream: the pass is closed, and this version is the newest.
   void close_pass(const modes::Action& action, std::uint64_t version);

@@ -7,14 +7,14 @@
 
 namespace motley::engine {
 
-Session& Sessions::open(SessionId id, const wire::Hello& hello, Reach reach, std::string key) {
+Session& Sessions::open(SessionId id, const wire::Hello& hello, Locality locality, std::string key) {
   const auto [at, fresh] = sessions_.try_emplace(id);
   MOTLEY_ASSERT(fresh);
   Session& session = at->second;
   session.id = id;
   session.hello = hello;
   session.key = std::move(key);
-  session.reach = reach;
+  session.locality = locality;
   session.name = hello.name;
   return session;
 }

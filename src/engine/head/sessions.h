@@ -22,7 +22,7 @@ struct Session {
   SessionId id = 0;
   wire::Hello hello;
   std::string key;  // by which its machine is known; empty: by its name alone
-  Reach reach = Reach::network;
+  Locality locality = Locality::network;
   std::uint64_t fence = 0;  // 0: not admitted
   fleet::WorkerId worker = 0;
   std::string name;              // unique among those connected
@@ -46,8 +46,8 @@ struct Session {
   LineBudget lines{};
 
   [[nodiscard]] bool admitted() const noexcept { return fence != 0; }
-  [[nodiscard]] bool local() const noexcept { return reach == Reach::process; }
-  [[nodiscard]] bool remote() const noexcept { return reach == Reach::network; }
+  [[nodiscard]] bool local() const noexcept { return locality == Locality::process; }
+  [[nodiscard]] bool remote() const noexcept { return locality == Locality::network; }
 };
 
 class Sessions {
@@ -57,7 +57,7 @@ class Sessions {
       : run_(run), checksums_(checksums), output_(output) {}
 
   /// REQUIRES a session that is new.
-  Session& open(SessionId id, const wire::Hello& hello, Reach reach, std::string key);
+  Session& open(SessionId id, const wire::Hello& hello, Locality locality, std::string key);
   /// Forgets it. REQUIRES it is here.
   Session take(SessionId id);
   [[nodiscard]] Session* find(SessionId id) noexcept;

@@ -3,7 +3,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/head/coordinator.h"
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 
 namespace motley::engine {
 

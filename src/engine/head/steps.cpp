@@ -22,7 +22,7 @@ void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, cons
 }
 
 void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
-  if (server_.there()) return collect(chunk, coverage);
+  if (server_.on_device()) return collect(chunk, coverage);
   parts_.clear();
   const std::size_t elements = server_.layout().chunks()[chunk].elements;
   norm_parts_.clear();
@@ -50,15 +50,15 @@ void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
   last_reduced_ = chunk;
 }
 
-Status StepMaker::make_there(const modes::Coverage& coverage, std::optional<Error>& left) {
+Status StepMaker::make_on_device(const modes::Coverage& coverage, std::optional<Error>& left) {
   const double weight = coverage.weight() > 0 ? coverage.weight() : 1;
-  Status done = server_.reduce_there(collected_, weight, coverage.positions());
+  Status done = server_.reduce_on_device(collected_, weight, coverage.positions());
   if (done) {
-    done = server_.update_there();
+    done = server_.update_on_device();
   } else {
     left = done.error();
-    const std::shared_ptr<DeviceServer> device = server_.there();
-    done = server_.come_back();
+    const std::shared_ptr<DeviceServer> device = server_.on_device();
+    done = server_.offload();
     if (done) done = reduce_here(*device, weight, coverage.positions());
   }
   collected_.clear();
@@ -86,7 +86,7 @@ Status StepMaker::reduce_here(DeviceServer& device, double weight, std::uint64_t
 }
 
 Status StepMaker::clip() {
-  if (server_.clips() && !server_.there()) server_.clip();
+  if (server_.clips() && !server_.on_device()) server_.clip();
   return server_.outside() ? server_.step_outside() : Status();
 }
 
@@ -130,7 +130,7 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
       continue;
     }
     step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
-                            from.finish_seconds, machine.lease(piece.lease)->ahead});
+                            from.finish_seconds, machine.lease(piece.lease)->overlapped});
   }
   MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
   step.samples = covered;

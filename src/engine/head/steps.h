@@ -23,11 +23,11 @@ class StepMaker {
 
   /// Before the first reduce() of a step: its learning rate is that of so many workers as contributed.
   void rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, ChunkId first);
-  /// Sums the pieces of a chunk, and frees them; where steps are made on a device, they are kept for make_there().
+  /// Sums the pieces of a chunk, and frees them; where steps are made on a device, they are kept for make_on_device().
   void reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms);
   /// Every chunk of a step on a device was reduced: its sums and the update. `left`: because of what the device has
   /// come to, sums are on the host, and so is the rest of the step. Errors: its state is lost.
-  Status make_there(const modes::Coverage& coverage, std::optional<Error>& left);
+  Status make_on_device(const modes::Coverage& coverage, std::optional<Error>& left);
   [[nodiscard]] bool all_collected() const noexcept { return collected_count_ == collected_.size(); }
   /// What needs the whole gradient.
   Status clip();

@@ -8,12 +8,12 @@
 namespace motley::engine {
 
 WeightsSender::WeightsSender(const ps::Server& server, std::optional<wire::CodecId> codec, Sessions& sessions,
-                             const fleet::Roster& members, const MeasuredPace& pace)
+                             const fleet::Roster& members, const MeasuredPerformance& performance)
     : server_(server),
       codec_(codec),
       sessions_(sessions),
       members_(members),
-      pace_(pace),
+      performance_(performance),
       current_(chunks()),
       next_(chunks()) {
   current_.set_version(server.version());
@@ -74,7 +74,8 @@ wire::CodecId WeightsSender::codec() const {
   if (codec_) return *codec_;
   wire::CodecId least = wire::CodecId::fp32;
   for (const fleet::Member& member : members_.all())
-    if (member.streams && !sessions_.at(member.session).local()) least = std::max(least, pace_.codec(member.worker));
+    if (member.streams && !sessions_.at(member.session).local())
+      least = std::max(least, performance_.codec(member.worker));
   return least;
 }
 

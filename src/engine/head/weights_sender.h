@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/head/pace.h"
+#include "engine/head/performance.h"
 #include "engine/head/sessions.h"
 #include "engine/head/weights.h"
 #include "fleet/roster.h"
@@ -17,7 +17,7 @@ class WeightsSender {
  public:
   /// `codec`: of what a step changes; empty: as the links need it. REQUIRES the others outlive this.
   WeightsSender(const ps::Server& server, std::optional<wire::CodecId> codec, Sessions& sessions,
-                const fleet::Roster& members, const MeasuredPace& pace);
+                const fleet::Roster& members, const MeasuredPerformance& performance);
 
   /// All chunks of this version. `urgent`: ahead of what else goes in the background. `timed`: Synced will tell how
   /// long that took.
@@ -47,7 +47,7 @@ class WeightsSender {
   std::optional<wire::CodecId> codec_;
   Sessions& sessions_;
   const fleet::Roster& members_;
-  const MeasuredPace& pace_;
+  const MeasuredPerformance& performance_;
   VersionFrames current_, next_;  // whole; growing while the step closes
   BufferPool pool_;               // of what deltas are and lead to
 };

@@ -27,7 +27,7 @@ std::uint64_t LocalSteps::first_step(const TaskOrder& order) const noexcept {
   return order.epoch * per_epoch + order.pass_first / rules_.batch;
 }
 
-Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there) {
+Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, DeviceOptimizer* device) {
   MOTLEY_ASSERT(order.local_steps > 0 && order.count > 0);
   const std::uint64_t first = first_step(order);
   const bool anew = !server_ || first < began_at_;  // a run that went back knows nothing of what this remembers
@@ -38,29 +38,29 @@ Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, R
   if (Status done = server_->rebase(first, base, anew); !done) return done;
   base_ = std::move(base);
   from_.clear();
-  begin_round(order, there);
+  begin_round(order, device);
   return {};
 }
 
-Result<bool> LocalSteps::open_ahead(const TaskOrder& order, Residence* there) {
+Result<bool> LocalSteps::open_overlapped(const TaskOrder& order, DeviceOptimizer* device) {
   MOTLEY_ASSERT(order.local_steps > 0 && order.count > 0);
-  if (order.ahead == 0 || !server_ || !closed_ || *closed_ + 1 != order.version) return false;
+  if (order.overlapped == 0 || !server_ || !closed_ || *closed_ + 1 != order.version) return false;
   from_ = weights();
   if (Status done = server_->rebase(first_step(order), from_, false); !done) return done.error();
   base_.clear();
-  begin_round(order, there);
-  ahead_ = order.ahead;
+  begin_round(order, device);
+  overlapped_ = order.overlapped;
   return true;
 }
 
-void LocalSteps::begin_round(const TaskOrder& order, Residence* there) {
+void LocalSteps::begin_round(const TaskOrder& order, DeviceOptimizer* device) {
   begin_steps();
-  settled_ = settle(there);
+  settled_ = settle(device);
   closed_.reset();
   version_ = order.version;
   steps_ = order.local_steps;
   count_ = order.count;
-  made_ = done_ = ahead_ = made_ahead_ = 0;
+  made_ = done_ = overlapped_ = made_overlapped_ = 0;
   weight_ = loss_sum_ = 0;
 }
 
@@ -72,9 +72,9 @@ std::vector<SharedBytes> LocalSteps::weights() const {
 
 Status LocalSteps::rebase(std::vector<SharedBytes> base) {
   MOTLEY_ASSERT(waits() && !begun_ && base.size() == from_.size());
-  Residence* there = there_;
-  if (Status here = come_back(); !here) return here;
-  if (there != nullptr) there->leave();
+  DeviceOptimizer* device = device_;
+  if (Status here = offload(); !here) return here;
+  if (device != nullptr) device->leave();
   std::vector<SharedBytes> moved;
   for (ChunkId chunk = 0; chunk < base.size(); ++chunk) {
     const SharedBytes made = server_->weights(chunk);
@@ -85,8 +85,8 @@ Status LocalSteps::rebase(std::vector<SharedBytes> base) {
     moved.push_back(SharedBytes::copy_of(std::as_bytes(std::span(sum))));
   }
   if (Status done = server_->rebase(server_->version(), std::move(moved), false); !done) return done;
-  settled_ = settle(there);
-  made_ahead_ = made_;
+  settled_ = settle(device);
+  made_overlapped_ = made_;
   base_ = std::move(base);
   from_.clear();
   return {};
@@ -120,15 +120,15 @@ Status LocalSteps::took(const Outcome& outcome) {
 
 Status LocalSteps::close() {
   MOTLEY_ASSERT(!more() && !waits());
-  if (Status here = come_back(); !here) return here;
+  if (Status here = offload(); !here) return here;
   closed_ = version_;
   return {};
 }
 
-Status LocalSteps::come_back() {
+Status LocalSteps::offload() {
   if (!resident()) return {};
-  const Result<ps::Snapshot> found = bring();
-  there_ = nullptr;
+  const Result<ps::Snapshot> found = download();
+  device_ = nullptr;
   if (!found) return found.error();
   server_->adopt(*found);
   return {};
@@ -136,7 +136,7 @@ Status LocalSteps::come_back() {
 
 // In the middle of a step the server is of no use.
 void LocalSteps::drop() {
-  there_ = nullptr;
+  device_ = nullptr;
   if (begun_) server_.reset();
   begun_ = false;
   closed_.reset();

@@ -33,19 +33,19 @@ class LocalSteps final : public LocalTrainer {
  public:
   LocalSteps(Layout layout, LocalRules rules) : layout_(std::move(layout)), rules_(std::move(rules)) {}
 
-  /// A round begins: `base` are its weights, by chunk. `there`: where the steps are made, if there is room; may be
+  /// A round begins: `base` are its weights, by chunk. `device`: where the steps are made, if there is room; may be
   /// null. Errors: input, where rules and weights are of no use.
-  Status open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there);
+  Status open(const TaskOrder& order, std::vector<SharedBytes> base, DeviceOptimizer* device);
   /// Likewise before its weights are here, from where the last round led to; false where that is not known. REQUIRES
   /// that rebase() comes before the end.
-  Result<bool> open_ahead(const TaskOrder& order, Residence* there);
+  Result<bool> open_overlapped(const TaskOrder& order, DeviceOptimizer* device);
   /// The weights of the round are not used yet. Then, once so many steps are made as it may make ahead, or sooner:
   [[nodiscard]] bool waits() const noexcept { return base_.empty(); }
-  [[nodiscard]] bool made_all_ahead() const noexcept { return next_step() >= ahead_; }
+  [[nodiscard]] bool made_all_overlapped() const noexcept { return next_step() >= overlapped_; }
   /// Here they are: it goes on from them and how far the steps so far led. Errors: of the device, input.
   Status rebase(std::vector<SharedBytes> base);
   /// Steps that were made before that.
-  [[nodiscard]] std::uint64_t ahead() const noexcept { return made_ahead_; }
+  [[nodiscard]] std::uint64_t overlapped() const noexcept { return made_overlapped_; }
   /// The newest round was made there: its memory is to be given back, once.
   bool take_settled() noexcept { return std::exchange(settled_, false); }
   /// The next step of the round; steps that have no sample are left out.
@@ -70,9 +70,9 @@ class LocalSteps final : public LocalTrainer {
   /// An optimizer that remembers nothing. Errors: input.
   Status begin_anew(const std::vector<SharedBytes>& base);
   [[nodiscard]] std::uint64_t first_step(const TaskOrder& order) const noexcept;
-  void begin_round(const TaskOrder& order, Residence* there);
+  void begin_round(const TaskOrder& order, DeviceOptimizer* device);
   /// What the device has comes here.
-  Status come_back();
+  Status offload();
   [[nodiscard]] std::vector<SharedBytes> weights() const;
   [[nodiscard]] std::uint64_t samples() const noexcept override { return part().count; }
   [[nodiscard]] std::uint64_t cut(std::uint64_t step) const noexcept;
@@ -86,7 +86,7 @@ class LocalSteps final : public LocalTrainer {
   std::vector<SharedBytes> from_;        // what it began with ahead
   std::optional<std::uint64_t> closed_;  // version of the round whose result is here
   std::uint64_t version_ = 0;            // of the round
-  std::uint64_t ahead_ = 0, made_ahead_ = 0;
+  std::uint64_t overlapped_ = 0, made_overlapped_ = 0;
   std::uint64_t steps_ = 0, count_ = 0, made_ = 0, done_ = 0;
   std::uint64_t began_at_ = 0;  // version at which the optimizer remembered nothing
   double weight_ = 0, loss_sum_ = 0;

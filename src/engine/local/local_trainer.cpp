@@ -11,16 +11,16 @@ namespace motley::engine {
 
 void LocalTrainer::begin_steps() {
   const std::size_t chunks = server_->layout().chunks().size();
-  there_ = nullptr;
+  device_ = nullptr;
   begun_ = false;
   sums_.assign(chunks, Sum::awaited);
   held_.assign(chunks, {});
 }
 
-bool LocalTrainer::settle(Residence* there) {
+bool LocalTrainer::settle(DeviceOptimizer* device) {
   MOTLEY_ASSERT(!begun_);
-  const bool settled = there != nullptr && !server_->outside() && server_->settle(*there).ok();
-  there_ = settled ? there : nullptr;
+  const bool settled = device != nullptr && !server_->outside() && server_->settle(*device).ok();
+  device_ = settled ? device : nullptr;
   return settled;
 }
 
@@ -62,7 +62,7 @@ Status LocalTrainer::whole(const Outcome& outcome) const {
 Status LocalTrainer::update() {
   MOTLEY_ASSERT(begun_);
   if (resident()) {
-    const Result<StepNumbers> found = server_->step_at(*there_, divisor(), samples());
+    const Result<StepNumbers> found = server_->step_at(*device_, divisor(), samples());
     if (!found) return found.error();
     step_loss_ = found->loss_sum;
     step_norm_ = server_->limits_norm() ? found->norm : 0;

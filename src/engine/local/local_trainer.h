@@ -12,7 +12,7 @@
 
 #include "compute/task_io.h"
 #include "motley/bytes.h"
-#include "motley/residence.h"
+#include "motley/device_optimizer.h"
 #include "motley/result.h"
 #include "ps/server.h"
 
@@ -22,10 +22,10 @@ class LocalTrainer : public Weights, public Sink {
  public:
   /// Makes the steps where the device has its memory from now on. False: it has none (null) or no room, or batches are
   /// in halves, or the optimizer is from outside; then they are made here. REQUIRES no step begun.
-  bool settle(Residence* there);
-  [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
+  bool settle(DeviceOptimizer* device);
+  [[nodiscard]] bool resident() const noexcept { return device_ != nullptr; }
   /// Weights and state after the steps so far. REQUIRES resident().
-  [[nodiscard]] Result<ps::Snapshot> bring() const { return server_->bring(*there_); }
+  [[nodiscard]] Result<ps::Snapshot> download() const { return server_->download(*device_); }
   /// The number of the next step.
   [[nodiscard]] std::uint64_t version() const noexcept { return server_->version(); }
 
@@ -48,7 +48,7 @@ class LocalTrainer : public Weights, public Sink {
   Status update();
 
   std::shared_ptr<ps::Server> server_;
-  Residence* there_ = nullptr;
+  DeviceOptimizer* device_ = nullptr;
   // Of the step; from update() on its gradient's norm too.
   bool begun_ = false;
   double step_weight_ = 0, step_loss_ = 0, step_norm_ = 0;

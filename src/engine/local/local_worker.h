@@ -6,24 +6,24 @@
 #include <functional>
 #include <memory>
 
-#include "engine/local/stretch.h"
+#include "engine/local/delegated_steps.h"
 #include "motley/device_server.h"
 
 namespace motley::engine {
 
 /// Called on the thread of the worker's engine.
-struct LentEvents {
+struct DelegationEvents {
   /// `taken` is to be called once the step is taken over: so many at the most are under way. Any thread.
-  std::function<void(StretchStep step, std::function<void()> taken)> step;
-  std::function<void(StretchEnd end)> ended;
+  std::function<void(DelegatedStep step, std::function<void()> taken)> step;
+  std::function<void(DelegationEnd end)> ended;
 };
 
 class LocalWorker {
  public:
   virtual ~LocalWorker() = default;
-  /// Steps to make without asking, once what it has in hand is done; those that were lent before are given up. False:
-  /// it cannot.
-  virtual bool lend(StretchOrder order, LentEvents events) = 0;
+  /// Steps to make without asking, once what it has in hand is done; those that were delegated before are given up.
+  /// False: it cannot.
+  virtual bool delegate(DelegatedSteps order, DelegationEvents events) = 0;
   /// It is to end after the step it is at.
   virtual void cut(std::uint64_t number) = 0;
   /// Of its device; null: it has none.

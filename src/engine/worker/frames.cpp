@@ -40,7 +40,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     admitted = true;
     fence = ticket->fence;
     feedback.admitted(run, cluster::Fence::unpack(fence).incarnation);
-    if (early_fence && *early_fence != fence) forget_early(now);
+    if (buffered_fence && *buffered_fence != fence) drop_buffered(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
   } else if (const auto* pass = std::get_if<wire::PassOpened>(&message)) {
@@ -102,7 +102,7 @@ void Worker::Impl::on_blob(const wire::Frame& frame, Time now) {
   offer_spec(now);
 }
 
-void Worker::Impl::forget_early(Time now) {
+void Worker::Impl::drop_buffered(Time now) {
   weights.forget();
   decide(event::WeightsForgotten{}, now);
 }
@@ -112,8 +112,8 @@ void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
   if (!layout) return;  // nothing was admitted yet: of another session
   if (!admitted) {
     // The data connection may overtake Admitted on the control connection.
-    if (early_fence && *early_fence != frame.header.fence) forget_early(now);
-    early_fence = frame.header.fence;
+    if (buffered_fence && *buffered_fence != frame.header.fence) drop_buffered(now);
+    buffered_fence = frame.header.fence;
   }
   if (Status checked = weights.check(frame); !checked) {
     malformed(std::move(checked).error(), now);

@@ -38,7 +38,7 @@ struct Worker::Impl {
   void on_blob(const wire::Frame& frame, Time now);
   void malformed(Error error, Time now);
   void offer_spec(Time now);
-  void forget_early(Time now);
+  void drop_buffered(Time now);
 
   WorkerOptions options;
   WorkerOutput& output;
@@ -49,7 +49,7 @@ struct Worker::Impl {
   std::uint64_t fence = 0;
   bool checksums = true;  // on the channel that is open
   bool admitted = false;
-  std::optional<std::uint64_t> early_fence;  // of weights that overtook Admitted
+  std::optional<std::uint64_t> buffered_fence;  // of weights that overtook Admitted
   std::uint64_t heartbeat_heard_ns = 0;
   std::optional<wire::RunSpec> spec;
   SharedBytes model_file;
@@ -71,7 +71,7 @@ struct Worker::Impl {
   };
   std::optional<Arriving> arriving;  // while weights of it are on their way
   TaskReport report;
-  LentEvents lent;  // who is told of steps made without asking
+  DelegationEvents delegated;  // who is told of steps made without asking
   std::string failure;
 };
 

@@ -50,7 +50,7 @@ void TaskReport::learn(std::uint64_t samples, double compute_seconds) {
 }
 
 wire::Begin TaskReport::begin(const wire::Grant& lease, std::uint64_t count) const {
-  return {lease.pass, lease.lease, first_done(lease, count), count, begun_.weight, begun_.loss_sum, begun_.ahead};
+  return {lease.pass, lease.lease, first_done(lease, count), count, begun_.weight, begun_.loss_sum, begun_.overlapped};
 }
 
 wire::Finish TaskReport::finish(const wire::Grant& lease, std::uint64_t count) const {

@@ -125,7 +125,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.limit = lease.limit;
   order.from_end = lease.from_end;
   order.local_steps = lease.local_steps;
-  order.ahead = lease.ahead;
+  order.overlapped = lease.ahead;
   if (lease.local_steps > 0) order.spans = lease.spans;
   if (lease.local_steps > 0 && lease.spans.empty())
     order.spans = {{lease.epoch, lease.pass_first + lease.first, lease.count}};
@@ -161,7 +161,7 @@ void Worker::connected(Time now, bool checksums) {
   w.checksums = checksums;
   w.run = w.fence = w.heartbeat_heard_ns = 0;
   w.admitted = false;
-  w.early_fence.reset();
+  w.buffered_fence.reset();
   w.spec.reset();
   w.model_file = SharedBytes();
   w.blob.reset();
@@ -276,19 +276,19 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->decide(event::TaskFailed{number}, now);
 }
 
-void Worker::lend(StretchOrder order, LentEvents events) {
-  impl_->lent = std::move(events);
+void Worker::delegate(DelegatedSteps order, DelegationEvents events) {
+  impl_->delegated = std::move(events);
   impl_->output.make_steps(std::move(order));
 }
 
 void Worker::cut(std::uint64_t number) { impl_->output.end_steps(number); }
 
-void Worker::lent_step(StretchStep step, std::function<void()> taken, Time now) {
+void Worker::delegated_step(DelegatedStep step, std::function<void()> taken, Time now) {
   impl_->report.made_step(step.samples, step.compute_seconds, now);
-  impl_->lent.step(std::move(step), std::move(taken));
+  impl_->delegated.step(std::move(step), std::move(taken));
 }
 
-void Worker::lent_ended(StretchEnd end) { impl_->lent.ended(std::move(end)); }
+void Worker::delegation_ended(DelegationEnd end) { impl_->delegated.ended(std::move(end)); }
 
 void Worker::bytes_came(Time now) { impl_->decide(event::Heard{.weights = true}, now); }
 

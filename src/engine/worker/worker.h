@@ -48,9 +48,9 @@ class WorkerOutput {
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;
   /// The micro-batch in hand is the last. Where none was begun, the task ends with a count of 0.
   virtual void finish_early(std::uint64_t number) = 0;
-  /// Make these steps one after the other, once a task that runs has ended; then call lent_step() and lent_ended().
-  /// Only where a coordinator of the same process lends.
-  virtual void make_steps(StretchOrder order) = 0;
+  /// Make these steps one after the other, once a task that runs has ended; then call delegated_step() and
+  /// delegation_ended(). Only where a coordinator of the same process delegates.
+  virtual void make_steps(DelegatedSteps order) = 0;
   /// End that after the step in hand.
   virtual void end_steps(std::uint64_t number) = 0;
   virtual void admitted(std::uint64_t worker) = 0;
@@ -97,11 +97,11 @@ class Worker {
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
   /// From the coordinator of the same process: see LocalWorker.
-  void lend(StretchOrder order, LentEvents events);
+  void delegate(DelegatedSteps order, DelegationEvents events);
   void cut(std::uint64_t number);
-  /// From the computation, in order. `taken`: see LentEvents.
-  void lent_step(StretchStep step, std::function<void()> taken, Time now);
-  void lent_ended(StretchEnd end);
+  /// From the computation, in order. `taken`: see DelegationEvents.
+  void delegated_step(DelegatedStep step, std::function<void()> taken, Time now);
+  void delegation_ended(DelegationEnd end);
 
   /// More came on the lanes of weights, if not a whole frame: on a slow link one takes seconds.
   void bytes_came(Time now);

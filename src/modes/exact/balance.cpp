@@ -8,7 +8,7 @@
 namespace motley::modes {
 namespace {
 
-Pace::Part part_of(const Lease& lease, Time now) noexcept {
+PerformanceModel::Part part_of(const Lease& lease, Time now) noexcept {
   return {.worker = lease.worker,
           .limit = lease.range.count,
           .ceiling = lease.boundary.ceiling.count,
@@ -56,7 +56,7 @@ void Balance::balance(Time now) {
 
 void Balance::move_boundary(Lease& low, Lease& high, Time now) {
   for (const auto& [late, early] : {std::pair(&low, &high), std::pair(&high, &low)}) {
-    const std::uint64_t samples = run_.pace.shift(part_of(*late, now), part_of(*early, now));
+    const std::uint64_t samples = run_.performance.shift(part_of(*late, now), part_of(*early, now));
     if (samples == 0 || !takes_more(early, handed(*late, samples))) continue;
     return ask_back(*late, samples, 0);
   }
@@ -71,7 +71,7 @@ void Balance::help(const Member& idle, Time now) {
     worked = worked || lease.session == idle.session;
     if (lease.live() && lease.boundary.asked && lease.boundary.heir == idle.session) return;
     if (!movable(lease) || work_.avoids(idle.worker, lease.range)) continue;
-    const std::uint64_t samples = run_.pace.relief(part_of(lease, now), idle.worker, now - work_.pass->opened);
+    const std::uint64_t samples = run_.performance.relief(part_of(lease, now), idle.worker, now - work_.pass->opened);
     if (samples <= most) continue;
     most = samples;
     latest = &lease;
@@ -130,9 +130,9 @@ void Balance::hand_over(Lease& from, Interval freed, Reason reason, Time now) {
     const auto extend = [&](Time& deadline, Duration allowed) {
       deadline = std::max(deadline, partner->granted + allowed);
     };
-    extend(partner->due.deadline, run_.pace.allowance(work_.pass->id.kind, partner->worker, outstanding));
+    extend(partner->due.deadline, run_.performance.allowance(work_.pass->id.kind, partner->worker, outstanding));
     extend(partner->due.unheard_deadline,
-           run_.pace.unheard_allowance(work_.pass->id.kind, partner->worker, outstanding));
+           run_.performance.unheard_allowance(work_.pass->id.kind, partner->worker, outstanding));
     send_trim(*partner, partner->range, reason);
   } else {
     work_.reissue = reason;

@@ -36,8 +36,8 @@ class Contributions {
   void begin() { disputes_.clear(); }
   /// The train pass is done.
   void learn() { doubts_.learn(); }
-  /// At the end of a pass: as Disputes::liars().
-  [[nodiscard]] std::vector<WorkerId> liars() const { return disputes_.liars(); }
+  /// At the end of a pass: as Disputes::contradicted().
+  [[nodiscard]] std::vector<WorkerId> contradicted() const { return disputes_.contradicted(); }
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
 
  private:

@@ -105,7 +105,7 @@ bool Disputes::refuted(const Claim& claim) const {
   return false;
 }
 
-std::vector<WorkerId> Disputes::liars() const {
+std::vector<WorkerId> Disputes::contradicted() const {
   std::vector<WorkerId> found;
   for (const Claim& claim : claims_) {
     const bool several = claim.worker == 0;  // one of them is wrong, and nobody knows which

@@ -20,7 +20,7 @@ class Disputes {
   /// What the lease declares differs from what others did. True: it counts all the same, and may begin.
   bool believes(const Lease& lease, const Contribution& said, Time now);
   /// The pass is about to be closed; the workers whose word two others, or the head's own device, showed to be wrong.
-  [[nodiscard]] std::vector<WorkerId> liars() const;
+  [[nodiscard]] std::vector<WorkerId> contradicted() const;
   /// A new pass begins.
   void clear() { claims_.clear(); }
 

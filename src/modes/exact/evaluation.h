@@ -15,7 +15,7 @@
 namespace motley::modes {
 
 /// An evaluation by a parked worker, while the others train.
-struct Aside {
+struct BackgroundEvaluation {
   SessionId session = 0;
   WorkerId worker = 0;
   LeaseId lease = 0;
@@ -30,20 +30,20 @@ class Evaluation {
   Evaluation(Run& run, const PassWork& work)
       : run_(run), work_(work), random_(~run.config.verify.secret, run.config.first_version) {}
 
-  /// The run starts. `owed`: the hold of a mark comes first, with its evaluation.
+  /// The run starts. `owed`: the pause at an eval point comes first, with its evaluation.
   void started(bool owed);
   /// A version was made.
   void version_made() { pending_ = pending_ || due(); }
   /// Everybody has evaluated it.
   void done();
-  /// To be evaluated before the next step, unless somebody does it aside.
+  /// To be evaluated before the next step, unless somebody does it in the background.
   [[nodiscard]] bool pending() const noexcept { return pending_; }
 
-  [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
-  /// Finds somebody who evaluates aside, where that is allowed.
-  void go_aside(Time now);
-  void on(const EvaluatedAside& event);
-  void on(const AsideCompared& event);
+  [[nodiscard]] const std::optional<BackgroundEvaluation>& background() const noexcept { return background_; }
+  /// Finds somebody who evaluates in the background, where that is allowed.
+  void go_to_background(Time now);
+  void on(const BackgroundEvaluated& event);
+  void on(const BackgroundCompared& event);
   void watch(Time now);
   /// Its worker is needed elsewhere, or lost.
   void session_lost(SessionId session);
@@ -57,13 +57,13 @@ class Evaluation {
 
   [[nodiscard]] bool looked_at(const fleet::Member& member);
   void compare();
-  [[nodiscard]] bool due() const noexcept { return run_.config.test_samples > 0 && run_.at_mark(); }
+  [[nodiscard]] bool due() const noexcept { return run_.config.test_samples > 0 && run_.at_eval_point(); }
   void drop(bool failed);
 
   Run& run_;
   const PassWork& work_;
   bool pending_ = false;
-  std::optional<Aside> aside_;
+  std::optional<BackgroundEvaluation> background_;
   std::optional<Check> check_;
   Philox random_;
 };

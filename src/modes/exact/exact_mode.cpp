@@ -49,7 +49,7 @@ void ExactMode::on(const PassFinished&, Time now) {
   MOTLEY_ASSERT(work_.pass);
   const bool trained = work_.training();
   const Duration took = now - work_.pass->opened;
-  const std::vector<WorkerId> liars = contributions_.liars();
+  const std::vector<WorkerId> contradicted = contributions_.contradicted();
   const std::vector<WorkerId> refuted = trained ? verification_.close() : std::vector<WorkerId>();
   work_.state.enter(PassState::closed);
   work_.pass.reset();
@@ -66,9 +66,9 @@ void ExactMode::on(const PassFinished&, Time now) {
   for (const PassWork::Avoid& suspect : suspects)
     if (suspect.poisoned || (suspect.unlikely && !suspect.confirmed && !suspect.undecided))
       host_.strike(suspect.worker);
-  for (const WorkerId liar : liars)
-    if (std::ranges::find(refuted, liar) == refuted.end()) host_.strike(liar);
-  for (const WorkerId liar : refuted) host_.refute(liar);
+  for (const WorkerId wrong : contradicted)
+    if (std::ranges::find(refuted, wrong) == refuted.end()) host_.strike(wrong);
+  for (const WorkerId wrong : refuted) host_.refute(wrong);
   host_.all_idle();
   MOTLEY_ASSERT(!run_.finished);
 }

@@ -56,8 +56,8 @@ class ExactMode final : public Mode {
   void on(const LeaseFinished& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseFailed& event, Time) { contributions_.on(event); }
   void on(const PassFinished& event, Time now);
-  void on(const StretchStep&, Time) {}
-  void on(const StretchEnded&, Time) {}
+  void on(const DelegatedStep&, Time) {}
+  void on(const DelegationEnded&, Time) {}
   void stop_if_idle();
 
   Run& run_;

@@ -27,7 +27,7 @@ void Grants::share_out(Time now) {
   std::sort(members_.begin(), members_.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   for (const Member* member : members_) workers_.push_back(member->worker);
   counts_.assign(workers_.size(), 0);
-  run_.pace.split(work_.pass->id.kind, work_.pass->range.count, workers_, false, counts_);
+  run_.performance.split(work_.pass->id.kind, work_.pass->range.count, workers_, false, counts_);
   if (work_.training())
     for (std::size_t i = 0; i < members_.size(); ++i) {
       members_[i]->share.samples = counts_[i];
@@ -71,8 +71,8 @@ void Grants::grant_shares(Time now) {
 }
 
 Interval Grants::meeting_zone(std::size_t low, std::size_t high) const {
-  const std::uint64_t low_unit = run_.pace.unit(members_[low]->worker);
-  const std::uint64_t high_unit = run_.pace.unit(members_[high]->worker);
+  const std::uint64_t low_unit = run_.performance.unit(members_[low]->worker);
+  const std::uint64_t high_unit = run_.performance.unit(members_[high]->worker);
   const auto too_few = [](std::uint64_t count, std::uint64_t unit) { return unit == 0 || count / unit < kUnitsMin; };
   if (too_few(ranges_[low].count, low_unit) || too_few(ranges_[high].count, high_unit)) return {};
   const std::uint64_t first = ranges_[low].first + low_unit;
@@ -154,7 +154,7 @@ void Grants::grant_parts(std::span<const Interval> parts, std::span<const Member
   workers_.clear();
   for (const Member* member : to) workers_.push_back(member->worker);
   counts_.assign(to.size(), 0);
-  run_.pace.split(work_.pass->id.kind, total, workers_, true, counts_);
+  run_.performance.split(work_.pass->id.kind, total, workers_, true, counts_);
   std::size_t who = 0;
   std::uint64_t left = counts_[0];
   for (const Interval& part : parts) {
@@ -184,13 +184,13 @@ LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool f
   lease.first_of_pass = first_of_pass;
   lease.doubt.withheld = withheld;
   lease.granted = now;
-  lease.due.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
-  if (run_.pace.guesses(work_.pass->id.kind, to.worker)) {
+  lease.due.deadline = now + run_.performance.allowance(work_.pass->id.kind, to.worker, outstanding);
+  if (run_.performance.guesses(work_.pass->id.kind, to.worker)) {
     // What comes of all may share one link, and takes as long as there are of them.
     lease.due.patience = lease.due.deadline - now;
     lease.due.latest = now + static_cast<Duration::rep>(run_.roster.count(MemberState::member)) * lease.due.patience;
   }
-  lease.due.unheard_deadline = now + run_.pace.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
+  lease.due.unheard_deadline = now + run_.performance.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
   Action& action = work_.act_on(lease, ActionKind::grant, reason);
   action.range = range;
   action.ceiling = ceiling;

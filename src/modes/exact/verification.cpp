@@ -97,7 +97,7 @@ bool Verification::looks() const noexcept {
 
 std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const {
   const auto time_of = [&](WorkerId worker) {
-    return static_cast<double>(work_.run.pace.allowance(PassKind::train, worker, samples).count());
+    return static_cast<double>(work_.run.performance.allowance(PassKind::train, worker, samples).count());
   };
   std::optional<double> quickest;
   for (const fleet::Member& member : work_.run.roster.all())
@@ -183,8 +183,8 @@ Verification::Found Verification::found(std::size_t claim) const noexcept {
 }
 
 std::vector<WorkerId> Verification::close() {
-  std::vector<WorkerId> liars;
-  if (!looks()) return liars;  // who came meanwhile draws others, and may have computed a second time
+  std::vector<WorkerId> contradicted;
+  if (!looks()) return contradicted;  // who came meanwhile draws others, and may have computed a second time
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     const WorkerId worker = work_.claims[i].worker;
     if (work_.run.roster.is_local(worker)) continue;
@@ -195,10 +195,11 @@ std::vector<WorkerId> Verification::close() {
       work_.run.roster.confirm(worker);
     } else if (what != Found::nothing) {
       looks_.wrong(worker);
-      if (what == Found::wrong && std::ranges::find(liars, worker) == liars.end()) liars.push_back(worker);
+      if (what == Found::wrong && std::ranges::find(contradicted, worker) == contradicted.end())
+        contradicted.push_back(worker);
     }
   }
-  return liars;
+  return contradicted;
 }
 
 }  // namespace motley::modes

@@ -1,6 +1,6 @@
 #pragma once
-// One worker alone: while a device of the head is the only member, it makes steps by itself. They are lent in one
-// piece, the stretch, and it ends where somebody else needs the coordinator. One thread at a time.
+// One worker alone: while a device of the head is the only member, it makes steps by itself. They are delegated in one
+// piece, the delegation, and it ends where somebody else needs the coordinator. One thread at a time.
 
 #include <cstdint>
 #include <optional>
@@ -10,20 +10,20 @@
 
 namespace motley::modes {
 
-enum class StretchState : std::uint8_t { none, lent, cut };
+enum class DelegationState : std::uint8_t { none, delegated, cut };
 
-class StretchMachine {
+class DelegationMachine {
  public:
-  operator StretchState() const noexcept { return state_; }
+  operator DelegationState() const noexcept { return state_; }
   /// REQUIRES may_follow(the state it is in, next).
-  void enter(StretchState next);
-  [[nodiscard]] static bool may_follow(StretchState from, StretchState to) noexcept;
+  void enter(DelegationState next);
+  [[nodiscard]] static bool may_follow(DelegationState from, DelegationState to) noexcept;
 
  private:
-  StretchState state_ = StretchState::none;
+  DelegationState state_ = DelegationState::none;
 };
 
-struct Stretch {
+struct Delegation {
   fleet::SessionId session = 0;
   fleet::WorkerId worker = 0;
   LeaseId lease = 0;
@@ -38,12 +38,12 @@ class LocalMode final : public Mode {
   LocalMode(Run& run, Host& host) : run_(run), host_(host) {}
 
   bool open(Time now) override;
-  [[nodiscard]] bool closed() const noexcept override { return !stretch_; }
+  [[nodiscard]] bool closed() const noexcept override { return !delegation_; }
   void take(const WorkEvent& event, Time now) override;
   void session_lost(fleet::SessionId session, Reason reason) override;
   void session_forgotten(fleet::SessionId session) override;
   [[nodiscard]] bool busy(fleet::SessionId session) const noexcept override {
-    return stretch_ && stretch_->session == session;
+    return delegation_ && delegation_->session == session;
   }
   void watch(Time now) override;
   void settle(Time now) override;
@@ -57,26 +57,26 @@ class LocalMode final : public Mode {
   }
   /// A step was made whose result is not there yet: the next one begins. REQUIRES !closed().
   void made_unseen(Time now) { begin_step(now); }
-  [[nodiscard]] const std::optional<Stretch>& stretch() const noexcept { return stretch_; }
+  [[nodiscard]] const std::optional<Delegation>& delegation() const noexcept { return delegation_; }
 
  private:
   template <class Other>
   void on(const Other&, Time) {}
-  void on(const StretchStep& event, Time now);
-  void on(const StretchEnded& event, Time now);
+  void on(const DelegatedStep& event, Time now);
+  void on(const DelegationEnded& event, Time now);
   void begin_step(Time now);
   void cut(Reason reason);
   void end();
   /// Who would make steps alone, if anybody.
   [[nodiscard]] fleet::Member* soloist() noexcept;
-  /// Steps until an evaluation is due, the run is to be held, or it is over.
+  /// Steps until an evaluation is due, the run is to be paused, or it is over.
   [[nodiscard]] std::uint64_t steps_to_boundary() const noexcept;
 
   Run& run_;
   Host& host_;
-  StretchMachine state_;
-  std::optional<Stretch> stretch_;  // unless none
-  std::uint64_t passes_ = 0;        // shared ones, as far as a stretch waits for them
+  DelegationMachine state_;
+  std::optional<Delegation> delegation_;  // unless none
+  std::uint64_t passes_ = 0;              // shared ones, as far as a delegation waits for them
 };
 
 }  // namespace motley::modes

@@ -100,7 +100,7 @@ Lease& RoundGrants::add_lease(LeaseId id, const Member& to, Interval slice, Time
   // Who was late in this round has twice as long each time, or a wrong prediction would have no end.
   const auto late = std::ranges::count(work_.avoid, to.worker, &PassWork::Avoid::worker);
   const auto patience = std::int64_t{1} << std::min<std::int64_t>(late, kDoublingsMax);
-  lease.due.deadline = now + patience * run_.pace.deadline(PassKind::train, to.worker, outstanding);
+  lease.due.deadline = now + patience * run_.performance.deadline(PassKind::train, to.worker, outstanding);
   deadline_ = std::max(deadline_, lease.due.deadline);
   return lease;
 }

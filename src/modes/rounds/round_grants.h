@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "modes/mode.h"
-#include "modes/rounds/round_ahead.h"
+#include "modes/rounds/overlapped_round.h"
 #include "modes/rounds/round_slices.h"
 #include "modes/run.h"
 #include "modes/work/pass_work.h"

@@ -30,7 +30,7 @@ std::vector<Interval> RoundSlices::cut(const OpenPass& of, const std::vector<Mem
   workers.reserve(members.size());
   for (const Member* member : members) workers.push_back(member->worker);
   std::vector<std::uint64_t> counts(workers.size(), 0);
-  run_.pace.split(PassKind::train, of.range.count, workers, false, counts);
+  run_.performance.split(PassKind::train, of.range.count, workers, false, counts);
   return slices(counts, unit(of));
 }
 

@@ -17,7 +17,7 @@ using fleet::Member, fleet::MemberState;
 bool RoundsMode::open(Time now) {
   if (run_.config.local_steps == 0) return false;
   MOTLEY_ASSERT(closed());
-  std::optional<CutRound> cut = ahead_.take();
+  std::optional<CutRound> cut = overlapped_.take();
   work_.state.enter(PassState::collecting);
   work_.pass = cut ? cut->pass : source_.round(run_.version);
   MOTLEY_ASSERT(work_.pass->id.number == run_.version);
@@ -54,9 +54,9 @@ void RoundsMode::on(const LeaseBegun& event, Time now) {
     return poison(*lease);
   lease->weight = event.weight;
   lease->loss_sum = event.loss_sum;
-  lease->ahead = std::min(event.ahead, work_.pass->local_steps);
+  lease->overlapped = std::min(event.overlapped, work_.pass->local_steps);
   lease->state.enter(LeaseState::begun);
-  ahead_.go_on(*lease, now);
+  overlapped_.go_on(*lease, now);
   commit_if_whole(*lease, now);
 }
 
@@ -98,16 +98,17 @@ void RoundsMode::on(const LeaseProgress& event, Time now) {
 }
 
 void RoundsMode::on(const LeaseFinished& event, Time) {
-  if (ahead_.has(event.session, event.lease)) return ahead_.withdraw(event.session, {.code = ReasonCode::cut_short});
+  if (overlapped_.has(event.session, event.lease))
+    return overlapped_.withdraw(event.session, {.code = ReasonCode::cut_short});
   Lease* lease = live_lease(event.session, event.lease);
   if (lease != nullptr && event.count == 0 && lease->state == LeaseState::granted) handed_back(*lease);
 }
 
 void RoundsMode::on(const LeaseFailed& event, Time) {
   if (const Member* member = run_.roster.find(event.session);
-      member != nullptr && ahead_.has(event.session, event.lease)) {
+      member != nullptr && overlapped_.has(event.session, event.lease)) {
     const WorkerId worker = member->worker;
-    ahead_.withdraw(event.session, {.code = ReasonCode::failed_lease, .worker = worker});
+    overlapped_.withdraw(event.session, {.code = ReasonCode::failed_lease, .worker = worker});
     return host_.strike(worker);
   }
   Lease* lease = live_lease(event.session, event.lease);
@@ -154,7 +155,7 @@ void RoundsMode::refuse(Lease& lease, Reason reason) {
   work_.act_on(lease, ActionKind::taken, reason);  // it need not send the rest
   const SessionId session = lease.session;
   ends_.end(lease);
-  ahead_.withdraw(session, reason);
+  overlapped_.withdraw(session, reason);
   host_.idle(session);
 }
 
@@ -216,7 +217,7 @@ void RoundsMode::end_late(Time now) {
     ends_.report_late(lease, now);
     ends_.revoke(lease, reason);
     ends_.end(lease);
-    ahead_.withdraw(lease.session, reason);
+    overlapped_.withdraw(lease.session, reason);
     work_.avoid.push_back({.range = lease.range, .worker = worker});
   }
 }

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "modes/mode.h"
-#include "modes/rounds/round_ahead.h"
+#include "modes/rounds/overlapped_round.h"
 #include "modes/rounds/round_grants.h"
 #include "modes/rounds/round_plan.h"
 #include "modes/rounds/round_slices.h"
@@ -32,7 +32,7 @@ class RoundsMode final : public Mode {
         doubts_(work_),
         source_(run),
         slices_(run, suspects_),
-        ahead_(run, work_, slices_, source_),
+        overlapped_(run, work_, slices_, source_),
         grants_(run, work_, host, slices_) {}
 
   bool open(Time now) override;
@@ -40,7 +40,7 @@ class RoundsMode final : public Mode {
   void take(const WorkEvent& event, Time now) override;
   void session_lost(SessionId session, Reason reason) override {
     ends_.take_back(session, reason);
-    ahead_.withdraw(session, reason);
+    overlapped_.withdraw(session, reason);
   }
   [[nodiscard]] bool busy(SessionId session) const noexcept override { return work_.leases.has_live(session); }
   void watch(Time) override {}
@@ -50,17 +50,19 @@ class RoundsMode final : public Mode {
   void joined(const fleet::Member& member, Reason reason);
   /// The run is over.
   void end() {
-    ahead_.recall();
+    overlapped_.recall();
     ends_.end_open();
   }
 
   [[nodiscard]] const PassWork& work() const noexcept { return work_; }
   /// What rounds so far left to the next, as soon as a round is settled.
-  [[nodiscard]] RoundSpans owed() const { return ahead_.owed(); }
+  [[nodiscard]] RoundSpans owed() const { return overlapped_.owed(); }
   /// A lease of the round after the open one.
-  [[nodiscard]] bool is_ahead(SessionId session, LeaseId lease) const noexcept { return ahead_.has(session, lease); }
+  [[nodiscard]] bool is_overlapped(SessionId session, LeaseId lease) const noexcept {
+    return overlapped_.has(session, lease);
+  }
   /// Something else comes before the next round, so that nobody begins it yet.
-  void recall() { ahead_.recall(); }
+  void recall() { overlapped_.recall(); }
 
  private:
   template <class Other>
@@ -97,7 +99,7 @@ class RoundsMode final : public Mode {
   Suspects suspects_{};
   RoundSource source_;
   RoundSlices slices_;
-  RoundAhead ahead_;
+  OverlappedRound overlapped_;
   RoundGrants grants_;
   std::size_t committed_ = 0;
 };

@@ -83,7 +83,7 @@ struct Lease {
   std::uint32_t settled = 0;        // chunks that were accepted or found covered
   Largest largest{};                // of the chunks that came
   double weight = 0, loss_sum = 0;  // as begun
-  std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
+  std::uint64_t overlapped = 0;     // likewise: LeaseBegun::overlapped
   Doubt doubt{};
   bool lossy = false;  // what came of it has what a codec left out of gradients before
 

@@ -21,14 +21,14 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
       engine_(options_.engine, std::move(server), *this),
       journal_(options_.journal, engine_, std::move(ledger), later_,
                [this](report::Event event) { tell(std::move(event)); }),
-      links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers,
-              options_.machine, options_.shows_codes, options_.verbose},
-             mailbox_, engine_, later_) {}
+      connections_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir,
+                    options_.offers, options_.machine, options_.shows_codes, options_.verbose},
+                   mailbox_, engine_, later_) {}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {
     ended_ = true;
-    links_.close_all();
+    connections_.close_all();
   });
   mailbox_->stop();  // what the journal says from now on is dropped
 }
@@ -74,56 +74,58 @@ std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::foreca
 void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
-  links_.watch();
+  connections_.watch();
   judge_local_failures();
   if (ended_) return;
   if (engine_.computes()) computed_ = now();
-  links_.set_training(computed_ && now() - *computed_ < kBetweenSteps);
+  connections_.set_training(computed_ && now() - *computed_ < kBetweenSteps);
   later_.take(report::Waiting{engine_.waiting_for()});
 }
 
 // Its session ends by what it said on its connection, and a little later.
 void CoordinatorHost::judge_local_failures() {
   std::erase_if(local_failures_, [this](const auto& failure) {
-    const bool gone = !links_.has_local(failure.first);
+    const bool gone = !connections_.has_local(failure.first);
     if (gone) failed_here_ = failure.second;
     return gone;
   });
-  if (failed_here_ && links_.empty() && may_come_back_.empty()) end(*failed_here_);
+  if (failed_here_ && connections_.empty() && may_come_back_.empty()) end(*failed_here_);
 }
 
 void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
-  links_.send(session, std::move(frame), lane);
+  connections_.send(session, std::move(frame), lane);
 }
 
-void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { links_.close(session, bye); }
+void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { connections_.close(session, bye); }
 
-std::size_t CoordinatorHost::queued_bytes(engine::SessionId session) const { return links_.queued_bytes(session); }
+std::size_t CoordinatorHost::queued_bytes(engine::SessionId session) const {
+  return connections_.queued_bytes(session);
+}
 
-bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
-  const std::shared_ptr<engine::LocalWorker> worker = links_.local_worker(session);
+bool CoordinatorHost::delegate(engine::SessionId session, const engine::DelegatedSteps& order) {
+  const std::shared_ptr<engine::LocalWorker> worker = connections_.local_worker(session);
   if (worker == nullptr) return false;
-  engine::LentEvents events;
-  events.step = [this, mailbox = mailbox_, session](engine::StretchStep step, std::function<void()> taken) {
+  engine::DelegationEvents events;
+  events.step = [this, mailbox = mailbox_, session](engine::DelegatedStep step, std::function<void()> taken) {
     mailbox->post([this, session, step = std::move(step), taken = std::move(taken)] {
-      if (!ended_) engine_.stretch_step(session, step, now());
+      if (!ended_) engine_.delegated_step(session, step, now());
       taken();
     });
   };
-  events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
+  events.ended = [this, mailbox = mailbox_, session](engine::DelegationEnd end) {
     mailbox->post([this, session, end = std::move(end)] {
-      if (!ended_) engine_.stretch_ended(session, end, now());
+      if (!ended_) engine_.delegation_ended(session, end, now());
     });
   };
-  return worker->lend(order, std::move(events));
+  return worker->delegate(order, std::move(events));
 }
 
 void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
-  if (const auto worker = links_.local_worker(session)) worker->cut(number);
+  if (const auto worker = connections_.local_worker(session)) worker->cut(number);
 }
 
 std::shared_ptr<DeviceServer> CoordinatorHost::device_server(engine::SessionId session) {
-  const auto worker = links_.local_worker(session);
+  const auto worker = connections_.local_worker(session);
   return worker ? worker->device_server() : nullptr;
 }
 
@@ -145,8 +147,8 @@ void CoordinatorHost::planned(const engine::Planned& plan) {
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());
   if (step.closed) done.update_s = std::max(0.0, seconds(now() - *step.closed));
-  for (report::WorkerPart& part : done.workers) links_.add_traffic(part);
-  links_.pace_files(done.seconds, done.samples);
+  for (report::WorkerPart& part : done.workers) connections_.add_traffic(part);
+  connections_.pace_files(done.seconds, done.samples);
   journal_.step(step, done);
 }
 
@@ -157,21 +159,21 @@ std::vector<double> CoordinatorHost::rates_after(const engine::Evaluated& evalua
 }
 
 // What a local worker has in hand may outlast the step that it was for.
-void CoordinatorHost::held(std::uint64_t version, bool step) {
+void CoordinatorHost::paused(std::uint64_t version, bool step) {
   const auto busy = std::make_shared<std::size_t>(1);
   const auto one_less = [this, busy, version, step] {
-    if (--*busy == 0 && !ended_) later_.take(report::Held{version, step, state_of(engine_.server(), true)});
+    if (--*busy == 0 && !ended_) later_.take(report::Paused{version, step, state_of(engine_.server(), true)});
   };
-  for (const std::shared_ptr<engine::LocalWorker>& worker : links_.local_workers())
+  for (const std::shared_ptr<engine::LocalWorker>& worker : connections_.local_workers())
     if (worker->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); })) ++*busy;
   one_less();
 }
 
-void CoordinatorHost::go_on(engine::Release release, bool mark) {
-  mailbox_->post([this, release = std::move(release), mark] {
+void CoordinatorHost::go_on(engine::Resume resume, bool eval_point) {
+  mailbox_->post([this, resume = std::move(resume), eval_point] {
     if (ended_) return;
-    engine_.release(release, now());
-    journal_.released(release, mark);
+    engine_.resume(resume, now());
+    journal_.resumed(resume, eval_point);
   });
 }
 
@@ -190,8 +192,8 @@ void CoordinatorHost::failed(Error error) { end(std::move(error), false); }
 void CoordinatorHost::end(Status status, bool worth_keeping) {
   if (ended_) return;
   ended_ = true;
-  links_.shut();
-  links_.close_files({status ? "done" : "lost", {}, "the run is over", {}});
+  connections_.shut();
+  connections_.close_files({status ? "done" : "lost", {}, "the run is over", {}});
   later_.take(report::Waiting{});
   if (worth_keeping) journal_.write_checkpoint();
   Result<std::filesystem::path> newest = journal_.drain();

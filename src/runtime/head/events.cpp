@@ -53,7 +53,7 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps) {
                             .compute_s = worker.compute_seconds,
                             .wait_s = worker.wait_seconds,
                             .finish_s = worker.finish_seconds,
-                            .ahead = worker.ahead});
+                            .ahead = worker.overlapped});
   }
   return done;
 }
@@ -97,7 +97,7 @@ store::LedgerStep record_of(const engine::StepClosed& step, std::uint32_t incarn
   return record;
 }
 
-void SinceMark::add(const store::LedgerStep& step, double seconds, double learning_rate) {
+void SinceEvalPoint::add(const store::LedgerStep& step, double seconds, double learning_rate) {
   if (samples_ == 0) learning_rate_ = learning_rate;
   loss_sum_ += step.loss_sum;
   weight_ += step.weight;
@@ -107,16 +107,16 @@ void SinceMark::add(const store::LedgerStep& step, double seconds, double learni
     for (const store::LedgerRange& range : late.ranges) samples_ += range.count;
 }
 
-report::MarkReached SinceMark::take(std::uint64_t epoch, std::uint64_t version, report::ModelState state) {
-  report::MarkReached mark{.epoch = epoch,
-                           .version = version,
-                           .samples = samples_,
-                           .loss = loss_sum_ / weight_,
-                           .seconds = seconds_,
-                           .learning_rate = learning_rate_,
-                           .state = std::move(state)};
+report::EvalPointReached SinceEvalPoint::take(std::uint64_t epoch, std::uint64_t version, report::ModelState state) {
+  report::EvalPointReached eval_point{.epoch = epoch,
+                                      .version = version,
+                                      .samples = samples_,
+                                      .loss = loss_sum_ / weight_,
+                                      .seconds = seconds_,
+                                      .learning_rate = learning_rate_,
+                                      .state = std::move(state)};
   *this = {};
-  return mark;
+  return eval_point;
 }
 
 }  // namespace motley::runtime

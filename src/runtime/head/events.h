@@ -17,16 +17,16 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps);
 /// `scores`: names; an "accuracy" among them is that of the evaluation.
 report::EvalDone event_of(const engine::Evaluated& evaluation, bool has_accuracy,
                           const std::vector<std::string>& scores);
-/// `held`: the run waits there, and the optimizer's part belongs to whoever asks.
+/// `paused`: the run waits there, and the optimizer's part belongs to whoever asks.
 report::ModelState state_of(const ps::Server& server, bool held);
 store::LedgerStep record_of(const engine::StepClosed& step, std::uint32_t incarnation, bool with_norm);
 
-/// What the steps since the last mark add up to.
-class SinceMark {
+/// What the steps since the last eval point add up to.
+class SinceEvalPoint {
  public:
   void add(const store::LedgerStep& step, double seconds, double learning_rate);
   /// And begins anew.
-  report::MarkReached take(std::uint64_t epoch, std::uint64_t version, report::ModelState state);
+  report::EvalPointReached take(std::uint64_t epoch, std::uint64_t version, report::ModelState state);
 
  private:
   double loss_sum_ = 0, weight_ = 0, seconds_ = 0, learning_rate_ = 0;

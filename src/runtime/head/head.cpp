@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/format.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -23,8 +23,8 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.run_dir = run.dir->path().string();
   journal.checkpoint_seconds = run.config.checkpoint_seconds;
   journal.incarnation = run.incarnation;
-  // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
-  if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
+  // Paused at eval points, a run has them where it evaluates; else an epoch is what people think in.
+  if (e.pauses != modes::Pauses::never) journal.eval_point_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
   if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
     journal.rounds_possible = run.config.rounds_steps;
@@ -34,7 +34,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.has_accuracy = run.config.model_kind == config::kScriptKind
                              ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
                              : run.config.model_loss != "mse";
-  journal.since_mark = run.since_mark;
+  journal.since_eval_point = run.since_eval_point;
   journal.checkpoint_base.layout = run.initial.layout;
   journal.checkpoint_base.run = run.token.run;
   journal.checkpoint_base.incarnation = run.incarnation;
@@ -96,8 +96,8 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (run.inputs.test != nullptr) e.test_fingerprint = run.inputs.test->fingerprint();
   host.token = run.token;
   host.own_spki = run.identity.spki;
-  e.holds = run.options.holds;
-  e.hold_owed = run.hold_owed;
+  e.pauses = run.options.pauses;
+  e.pause_owed = run.pause_owed;
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
   host.offers = run.options.offers ? run.options.offers : run.offers;
@@ -139,7 +139,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
     return prepare_worker(run.provider, run.inputs, device.name, run.options.threads, kCopiesOfHead);
   };
-  options.manners = run.options.manners;
+  options.resource_policy = run.options.resource_policy;
   WorkerHostEvents events;
   events.note = [&host](const std::string& text) { host.tell(report::Note{text}); };
   events.ended = [&host, name = options.hello.name](const Status& status) {
@@ -147,7 +147,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
-  host.links().add_local(hello_for(device, machine, number), std::move(theirs), worker->local_worker());
+  host.connections().add_local(hello_for(device, machine, number), std::move(theirs), worker->local_worker());
   worker->run_local(std::move(mine));
   return worker;
 }
@@ -166,19 +166,19 @@ Status Head::open() {
   return {};
 }
 
-void Head::tell_owed_mark() {
+void Head::report_owed_eval_point() {
   const std::uint64_t version = run_.server->version();
-  const bool holds = run_.options.holds != modes::Holds::never;
-  const modes::Marks marks{holds ? run_.sizes().evaluate_every : 0};
-  if (version == 0 || (version < run_.last_step() && !marks.at(run_.batches(), version))) return;
+  const bool holds = run_.options.pauses != modes::Pauses::never;
+  const modes::EvalPoints eval_points{holds ? run_.sizes().evaluate_every : 0};
+  if (version == 0 || (version < run_.last_step() && !eval_points.at(run_.batches(), version))) return;
   const std::uint64_t epoch = run_.batches().range(version - 1).epoch;
-  const report::MarkReached mark = run_.since_mark.take(epoch, version, state_of(*run_.server, false));
-  if (holds && run_.hold_owed) run_.sink.take(mark);
+  const report::EvalPointReached eval_point = run_.since_eval_point.take(epoch, version, state_of(*run_.server, false));
+  if (holds && run_.pause_owed) run_.sink.take(eval_point);
 }
 
 void Head::start(bool resumable, std::function<void()> on_end) {
   run_.sink.take(started_event(run_));
-  tell_owed_mark();
+  report_owed_eval_point();
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
   options.engine.checksums = run_.options.plaintext;  // TLS has its own
@@ -188,7 +188,7 @@ void Head::start(bool resumable, std::function<void()> on_end) {
                                               if (on_end) on_end();
                                             });
   run_.reception->receive(
-      [this](std::shared_ptr<transport::Connection> link) { host_->links().accept(std::move(link)); });
+      [this](std::shared_ptr<transport::Connection> link) { host_->connections().accept(std::move(link)); });
   host_->start();
   for (std::size_t i = 0; i < run_.devices.size(); ++i) {
     std::size_t number = 0;

@@ -33,8 +33,8 @@ class Head {
   Status wait();
 
  private:
-  /// What a run that goes on had told, or has yet to tell, of the mark where it does so.
-  void tell_owed_mark();
+  /// What a run that goes on had told, or has yet to tell, of the eval point where it does so.
+  void report_owed_eval_point();
 
   Run run_;
   std::atomic<bool> over_ = false;  // when it is stopped

@@ -45,7 +45,7 @@ void Journal::note_position(std::uint64_t step) {
 
 void Journal::step(const engine::StepClosed& step, const report::StepDone& done) {
   store::LedgerStep record = record_of(step, options_.incarnation, engine_.server().limits_norm());
-  options_.since_mark.add(record, done.seconds, done.learning_rate);
+  options_.since_eval_point.add(record, done.seconds, done.learning_rate);
   persister_.step(std::move(record));
 
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
@@ -62,7 +62,7 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   note_position(step.step + 1);
   sink_.take(done);
   advise(done);
-  tell_mark(step);
+  report_eval_point(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
   if (newest && step.step + 1 < engine_.steps() && wants_checkpoint()) write_checkpoint();
@@ -87,12 +87,12 @@ bool Journal::wants_checkpoint() {
          checkpoint_due(seconds(now() - last_checkpoint_), snapshot_seconds_ + *written, options_.checkpoint_seconds);
 }
 
-void Journal::tell_mark(const engine::StepClosed& step) {
+void Journal::report_eval_point(const engine::StepClosed& step) {
   const std::uint64_t version = step.step + 1;
-  const bool at_mark =
-      options_.mark_every > 0 ? version % options_.mark_every == 0 : engine_.range(version).order_first == 0;
-  if (!at_mark && version < engine_.steps()) return;
-  sink_.take(options_.since_mark.take(step.epoch, version, state_of(engine_.server(), false)));
+  const bool at_eval_point = options_.eval_point_every > 0 ? version % options_.eval_point_every == 0
+                                                           : engine_.range(version).order_first == 0;
+  if (!at_eval_point && version < engine_.steps()) return;
+  sink_.take(options_.since_eval_point.take(step.epoch, version, state_of(engine_.server(), false)));
 }
 
 report::EvalDone Journal::event(const engine::Evaluated& evaluation) const {
@@ -117,14 +117,14 @@ void Journal::planned(const engine::Planned& plan, const std::optional<engine::P
   sink_.take(*advice);
 }
 
-void Journal::released(const engine::Release& release, bool mark) {
-  for (const BatchChange& change : release.batches) persister_.batch(change);
-  persister_.released(release.version, mark, release.state ? std::optional(engine_.state()) : std::nullopt);
+void Journal::resumed(const engine::Resume& resume, bool eval_point) {
+  for (const BatchChange& change : resume.batches) persister_.batch(change);
+  persister_.released(resume.version, eval_point, resume.state ? std::optional(engine_.state()) : std::nullopt);
 }
 
 void Journal::write_checkpoint() {
   last_checkpoint_ = now();
-  if (const Status brought = engine_.bring_state(); !brought) {
+  if (const Status brought = engine_.download_state(); !brought) {
     return sink_.take(report::Note{"no checkpoint: " + brought.error().message});
   }
   store::CheckpointContent content = options_.checkpoint_base;

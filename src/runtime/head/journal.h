@@ -1,5 +1,5 @@
 #pragma once
-// What a run keeps and tells of its steps: ledger and checkpoints on disk; steps, marks, evaluations and the
+// What a run keeps and tells of its steps: ledger and checkpoints on disk; steps, eval points, evaluations and the
 // end as events. One thread at a time: the coordinator's mailbox.
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct JournalOptions {
   std::string run_dir;
   double checkpoint_seconds = 0;  // see checkpoint_due()
   std::uint32_t incarnation = 0;
-  std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
+  std::uint64_t eval_point_every = 0;  // steps; 0: eval points are where epochs begin
   bool has_accuracy = true;
   std::uint64_t local_steps = 0;      // of a round; 0: steps are exact
   std::uint64_t rounds_possible = 0;  // then: of so many steps; 0: they are not
   plan::RunOutline outline{};
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
-  SinceMark since_mark;
+  SinceEvalPoint since_eval_point;
   /// Fills in what a checkpoint needs besides the server's snapshot.
   store::CheckpointContent checkpoint_base;
 };
@@ -47,8 +47,8 @@ class Journal {
   void evaluated(const engine::Evaluated& evaluation);
   /// `round`: all samples of a round, where rounds are possible.
   void planned(const engine::Planned& plan, const std::optional<engine::Planned>& round);
-  /// Who looked at the held run let it go on, and maybe changed its state.
-  void released(const engine::Release& release, bool mark);
+  /// Who looked at the paused run let it go on, and maybe changed its state.
+  void resumed(const engine::Resume& resume, bool eval_point);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
   void write_checkpoint();
   [[nodiscard]] bool writes_checkpoint() { return !persister_.checkpoint_seconds(); }
@@ -58,7 +58,7 @@ class Journal {
 
  private:
   void note_position(std::uint64_t step);
-  void tell_mark(const engine::StepClosed& step);
+  void report_eval_point(const engine::StepClosed& step);
   void advise(const report::StepDone& done);
   [[nodiscard]] bool wants_checkpoint();
 

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "fleet/token.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/head/invitations.h"
 #include "runtime/pairing.h"
 #include "store/secret_file.h"

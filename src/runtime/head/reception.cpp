@@ -18,16 +18,16 @@ Reception::~Reception() {
   }
   // In a child of the process that made it its threads are missing, and the sockets are the other's.
   static_cast<void>(tcp_.release());
-  if (door_) {
-    static_cast<void>(door_->listener.release());
-    static_cast<void>(door_->local.release());
+  if (head_listener_) {
+    static_cast<void>(head_listener_->listener.release());
+    static_cast<void>(head_listener_->local.release());
   }
 }
 
 void Reception::close() {
   if (::getpid() != process_) return;
   pause();
-  door_.reset();
+  head_listener_.reset();
   {
     const std::lock_guard lock(mutex_);
     waiting_.clear();
@@ -58,12 +58,12 @@ Status Reception::open(transport::Identity identity, const std::string& listen, 
   identity_ = std::move(identity);
   tcp_ = std::make_unique<transport::Tcp>(tcp_options(token, identity_));
   const auto accept = [this](std::shared_ptr<transport::Connection> link) { come(std::move(link)); };
-  Result<Door> door = open_door(*tcp_, listen, usual_port, accept);
-  if (!door) return door.error();
-  open_locally(*tcp_, token, accept, *door);
-  lead_to(token, *door);
+  Result<HeadListener> head_listener = open_listener(*tcp_, listen, usual_port, accept);
+  if (!head_listener) return head_listener.error();
+  open_locally(*tcp_, token, accept, *head_listener);
+  lead_to(token, *head_listener);
   token_ = std::move(token);
-  door_ = std::move(*door);
+  head_listener_ = std::move(*head_listener);
   return {};
 }
 

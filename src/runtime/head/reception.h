@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "fleet/token.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/head/invitations.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -29,10 +29,10 @@ class Reception {
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
-  /// `listen`, `usual_port`: of open_door(). Completes the token by the way here. REQUIRES it is not open.
+  /// `listen`, `usual_port`: of open_listener(). Completes the token by the way here. REQUIRES it is not open.
   Status open(transport::Identity identity, const std::string& listen, std::uint16_t usual_port,
               fleet::JoinToken token);
-  [[nodiscard]] bool is_open() const noexcept { return door_.has_value(); }
+  [[nodiscard]] bool is_open() const noexcept { return head_listener_.has_value(); }
   /// REQUIRES is_open(), both.
   [[nodiscard]] const fleet::JoinToken& token() const noexcept { return token_; }
   [[nodiscard]] const transport::Identity& identity() const noexcept { return identity_; }
@@ -71,7 +71,7 @@ class Reception {
   int process_ = ::getpid();
   // The sockets go before their threads, and these before what they call.
   std::unique_ptr<transport::Tcp> tcp_;
-  std::optional<Door> door_;
+  std::optional<HeadListener> head_listener_;
 };
 
 }  // namespace motley::runtime

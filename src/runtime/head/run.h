@@ -43,9 +43,9 @@ struct Run {
   std::vector<Device> devices{};
   std::string pairing_code{};  // that it began with; empty: none
   // Of a run that is resumed.
-  SinceMark since_mark{};
-  bool hold_owed = false;  // the first version is a mark that nobody released
-  LossState loss_state{};  // what the loss gets
+  SinceEvalPoint since_eval_point{};
+  bool pause_owed = false;  // the first version is an eval point that nobody resumed
+  LossState loss_state{};   // what the loss gets
 
   Status open();
   Status load();

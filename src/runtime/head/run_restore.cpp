@@ -65,16 +65,16 @@ Status Run::restore_history(std::optional<double>& norm_before) {
 Status Run::restore_holds(const store::Ledger& history) {
   const std::uint64_t version = server->version();
   store::roll_back_releases(dir->path(), version);
-  hold_owed = store::read_released(dir->path()) < version;
+  pause_owed = store::read_released(dir->path()) < version;
   if (initial.state) loss_state = {1, *initial.state};
   Result<LossState> kept = store::read_state(dir->path(), version);
   if (!kept) return kept.error();
   if (kept->number > 0) loss_state = std::move(*kept);
   if (version == 0) return {};
-  const std::uint64_t mark =
-      modes::Marks{options.holds == modes::Holds::never ? 0 : sizes().evaluate_every}.before(batches(), version);
+  const std::uint64_t eval_point =
+      modes::EvalPoints{options.pauses == modes::Pauses::never ? 0 : sizes().evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
-    if (step.step >= mark && step.step < version) since_mark.add(step, 0, rate_of(step.step));
+    if (step.step >= eval_point && step.step < version) since_eval_point.add(step, 0, rate_of(step.step));
   return {};
 }
 

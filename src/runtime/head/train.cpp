@@ -27,7 +27,7 @@ Result<transport::Endpoint> parse_endpoint(const std::string& text) {
 
 Status train(const TrainOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop) {
   std::optional<machine::KeepAwake> awake;
-  if (options.manners.keep_awake) awake.emplace(machine::kTrainsHere);
+  if (options.resource_policy.keep_awake) awake.emplace(machine::kTrainsHere);
   TrainOptions chosen = options;
   if (chosen.reception == nullptr) chosen.reception = std::make_shared<Reception>();
   const Result<std::optional<std::string>> mode = auto_mode(chosen, provider, sink, stop);

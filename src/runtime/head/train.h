@@ -11,8 +11,8 @@
 #include "config/config.h"
 #include "engine/head/coordinator.h"
 #include "report/sink.h"
-#include "runtime/manners.h"
 #include "runtime/model_provider.h"
+#include "runtime/resource_policy.h"
 #include "runtime/stop.h"
 #include "transport/tcp/tcp.h"
 
@@ -43,11 +43,11 @@ struct TrainOptions {
   std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
   unsigned threads = 0;              // of a CPU worker; 0: all cores
   std::string name;                  // of this machine; empty: its host name
-  Manners manners;                   // of its workers
+  ResourcePolicy resource_policy;    // of its workers
   /// After each evaluation, on the coordinator's thread, where the model's rates follow them:
   /// CoordinatorOutput::rates_after().
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;
-  modes::Holds holds = modes::Holds::never;
+  modes::Pauses pauses = modes::Pauses::never;
 };
 
 /// The error that ended the run was not yet told to `sink`.

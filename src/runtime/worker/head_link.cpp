@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/auth.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/inputs.h"
 #include "runtime/lanes.h"
 #include "transport/crypto.h"

@@ -178,7 +178,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   std::optional<machine::KeepAwake> awake;  // the use watch's, once there is one
   const auto stay_awake = [&options, &awake](bool works) {
     awake.reset();
-    if (works && options.manners.keep_awake) awake.emplace(machine::kWorksHere);
+    if (works && options.resource_policy.keep_awake) awake.emplace(machine::kWorksHere);
   };
   stay_awake(true);
   SharedInputs inputs(options, provider, events);
@@ -196,7 +196,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& file) {
       return inputs.prepare(spec, file, device.name);
     };
-    worker.manners = options.manners;
+    worker.resource_policy = options.resource_policy;
     worker.patience = options.patience;
     worker.token_source = source;
     WorkerHostEvents host = events_of(worker.hello.name, device.name, events);

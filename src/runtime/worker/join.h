@@ -9,8 +9,8 @@
 
 #include "base/time.h"
 #include "fleet/token.h"
-#include "runtime/manners.h"
 #include "runtime/model_provider.h"
+#include "runtime/resource_policy.h"
 #include "runtime/stop.h"
 #include "runtime/worker/link_change.h"
 #include "runtime/worker/yield_rule.h"
@@ -27,7 +27,7 @@ struct JoinOptions {
   std::string name;
   std::vector<std::string> overrides;         // data.* and train.micro_batch: what may differ from machine to machine
   std::vector<std::string> data_directories;  // below them the head may have files opened
-  Manners manners{.nice = kJoinNice};
+  ResourcePolicy resource_policy{.nice = kJoinNice};
   YieldOptions yield;
   std::optional<Duration> patience{};  // WorkerHostOptions::patience
 };

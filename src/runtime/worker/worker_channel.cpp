@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/auth.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/worker/worker_host.h"
 #include "wire/messages.h"
 

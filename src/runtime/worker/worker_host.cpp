@@ -5,13 +5,15 @@
 namespace motley::runtime {
 
 // Posts what the coordinator of the same process orders to the worker's mailbox.
-class WorkerHost::LentThere final : public engine::LocalWorker {
+class WorkerHost::LocalDelegate final : public engine::LocalWorker {
  public:
-  LentThere(WorkerHost& host, bool able) : mailbox_(host.mailbox_), host_(host), compute_(host.compute_), able_(able) {}
-  bool lend(engine::StretchOrder order, engine::LentEvents events) override {
+  LocalDelegate(WorkerHost& host, bool able)
+      : mailbox_(host.mailbox_), host_(host), compute_(host.compute_), able_(able) {}
+  bool delegate(engine::DelegatedSteps order, engine::DelegationEvents events) override {
     if (!able_) return false;
-    mailbox_->post(
-        [&host = host_, order = std::move(order), events = std::move(events)] { host.worker_->lend(order, events); });
+    mailbox_->post([&host = host_, order = std::move(order), events = std::move(events)] {
+      host.worker_->delegate(order, events);
+    });
     return true;
   }
   void cut(std::uint64_t number) override {
@@ -68,7 +70,7 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.grown = [this](const Error& error) {
     mailbox_->post([this, error] { tcp_ != nullptr ? worker_->device_out(error, now()) : say_once(error.message); });
   };
-  compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
+  compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.resource_policy);
 }
 
 WorkerHost::~WorkerHost() {
@@ -203,23 +205,23 @@ void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(num
 
 // Who owes its device rests makes no steps without asking: rests are for tasks.
 std::shared_ptr<engine::LocalWorker> WorkerHost::local_worker() {
-  return std::make_shared<LentThere>(*this, options_.manners.duty >= 1);
+  return std::make_shared<LocalDelegate>(*this, options_.resource_policy.duty >= 1);
 }
 
-void WorkerHost::make_steps(engine::StretchOrder order) {
-  StretchEvents events;
-  events.step = [this, mailbox = mailbox_, compute = std::weak_ptr(compute_)](engine::StretchStep step) {
+void WorkerHost::make_steps(engine::DelegatedSteps order) {
+  DelegatedStepEvents events;
+  events.step = [this, mailbox = mailbox_, compute = std::weak_ptr(compute_)](engine::DelegatedStep step) {
     mailbox->post([this, compute, step = std::move(step)]() mutable {
       const auto taken = [compute] {
         if (const auto thread = compute.lock()) thread->taken();
       };
-      worker_->lent_step(std::move(step), taken, now());
+      worker_->delegated_step(std::move(step), taken, now());
     });
   };
-  events.ended = [this, mailbox = mailbox_](engine::StretchEnd end) {
-    mailbox->post([this, end = std::move(end)] { worker_->lent_ended(end); });
+  events.ended = [this, mailbox = mailbox_](engine::DelegationEnd end) {
+    mailbox->post([this, end = std::move(end)] { worker_->delegation_ended(end); });
   };
-  compute_->lend(std::move(order), std::move(events));
+  compute_->delegate(std::move(order), std::move(events));
 }
 
 void WorkerHost::end_steps(std::uint64_t number) { compute_->cut(number); }

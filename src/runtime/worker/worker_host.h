@@ -42,7 +42,7 @@ struct WorkerHostOptions {
   /// How many data connections to make to the coordinator there; from 1 to wire::kDataConnectionsMax.
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
       [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
-  Manners manners;
+  ResourcePolicy resource_policy;
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
   /// Ends with ErrorCode::network where for so long all addresses of the token have said that nobody listens there. A
@@ -84,7 +84,7 @@ class WorkerHost final : engine::WorkerOutput {
 
  private:
   class LaneReceiver;
-  class LentThere;
+  class LocalDelegate;
   static constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
   static constexpr Duration kBackoffMax = std::chrono::seconds(3);
   static constexpr Duration kOverWait = std::chrono::seconds(2);         // where the token's file is gone
@@ -119,7 +119,7 @@ class WorkerHost final : engine::WorkerOutput {
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
   void finish_early(std::uint64_t number) override;
-  void make_steps(engine::StretchOrder order) override;
+  void make_steps(engine::DelegatedSteps order) override;
   void end_steps(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;

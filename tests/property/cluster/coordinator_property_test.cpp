@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../unit/cluster/fake_pace.h"
+#include "../../unit/cluster/fake_performance.h"
 #include "cluster/coordinator_machine.h"
 
 namespace motley::cluster {
@@ -33,10 +33,10 @@ struct Driver {
     }
   };
 
-  explicit Driver(const RunConfig& config) : machine(config, pace) {
-    pace.shares = FakePace::Shares::uneven;
-    pace.allowed = std::chrono::seconds(2);
-    pace.grain = config.grain;
+  explicit Driver(const RunConfig& config) : machine(config, performance) {
+    performance.shares = FakePerformance::Shares::uneven;
+    performance.allowed = std::chrono::seconds(2);
+    performance.grain = config.grain;
     happen(Started{});
   }
 
@@ -226,7 +226,7 @@ struct Driver {
     }
   }
 
-  FakePace pace;
+  FakePerformance performance;
   CoordinatorMachine machine;
   Time now = std::chrono::seconds(1);
   std::map<LeaseId, Task> tasks;
@@ -251,7 +251,7 @@ RC_GTEST_PROP(CoordinatorProperty, WhateverHappensTheSumsAreRight,
   if (clips) config.whole_until = early ? config.first_version + 1 : ~std::uint64_t{0};
   config.grain = grained ? 4 : 1;
   Driver driver(config);
-  driver.pace.moves = shifts;
+  driver.performance.moves = shifts;
   driver.join();
   driver.join();
   for (const auto& [what, detail] : moves) {

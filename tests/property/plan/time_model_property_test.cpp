@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "plan/exposure.h"
+#include "plan/exposed_comm.h"
 #include "plan/time_model.h"
 
 namespace motley::plan {
@@ -53,24 +53,24 @@ RC_GTEST_PROP(TimeModelProperty, OfTwoReportsItBelievesNoMoreThanTheNearer, ()) 
   RC_ASSERT(1.5 * after >= std::min(1.0, std::max(first, second)));
 }
 
-RC_GTEST_PROP(ExposureProperty, StaysWithinWhatCanBe, ()) {
-  Exposure exposure;
+RC_GTEST_PROP(ExposedCommProperty, StaysWithinWhatCanBe, ()) {
+  ExposedComm exposed_comm;
   const auto passes = *rc::gen::inRange(1, 60);
   for (int i = 0; i < passes; ++i) {
-    exposure.pass(any_seconds(), any_seconds());
-    RC_ASSERT(std::isfinite(*exposure.seconds()));
-    RC_ASSERT(*exposure.seconds() >= 0);
-    RC_ASSERT(exposure.believed() <= *exposure.seconds());
+    exposed_comm.pass(any_seconds(), any_seconds());
+    RC_ASSERT(std::isfinite(*exposed_comm.seconds()));
+    RC_ASSERT(*exposed_comm.seconds() >= 0);
+    RC_ASSERT(exposed_comm.believed() <= *exposed_comm.seconds());
   }
 }
 
-RC_GTEST_PROP(ExposureProperty, OneWaitMovesItLittle, ()) {
-  Exposure exposure;
+RC_GTEST_PROP(ExposedCommProperty, OneWaitMovesItLittle, ()) {
+  ExposedComm exposed_comm;
   const auto passes = *rc::gen::inRange(20, 60);
-  for (int i = 0; i < passes; ++i) exposure.pass(1.1 + 0.01 * (i % 3 - 1), 1);
-  const double before = *exposure.seconds();
-  exposure.pass(1 + any_seconds(), 1);
-  RC_ASSERT(std::abs(*exposure.seconds() - before) <= before);
+  for (int i = 0; i < passes; ++i) exposed_comm.pass(1.1 + 0.01 * (i % 3 - 1), 1);
+  const double before = *exposed_comm.seconds();
+  exposed_comm.pass(1 + any_seconds(), 1);
+  RC_ASSERT(std::abs(*exposed_comm.seconds() - before) <= before);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, TensorDataset
 
 import motley
-from motley._runs import _marks
+from motley._runs import _eval_points
 
 torch.manual_seed(1)
 numpy.random.seed(2)
@@ -259,14 +259,14 @@ def interrupted():
     """Where a file `interrupt` is, between what the third body left and the steps that follow it."""
     model = net()
     optimizer = torch.optim.AdamW(model.parameters(), 0.02)
-    schedules, after_body = Schedules(optimizer), _marks.Marks.after_body
+    schedules, after_body = Schedules(optimizer), _eval_points.EvalPoints.after_body
 
-    def stop(marks, version, ended):
-        after_body(marks, version, ended)
+    def stop(points, version, ended):
+        after_body(points, version, ended)
         if ended.number == 3 and os.path.exists("interrupt"):
             raise KeyboardInterrupt
 
-    _marks.Marks.after_body = stop
+    _eval_points.EvalPoints.after_body = stop
     run = run_of(model, optimizer)
     for _ in run.epochs(8):
         schedules.step()

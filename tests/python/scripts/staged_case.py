@@ -4,7 +4,7 @@ import pathlib
 import runpy
 import sys
 
-from motley._computing import _computation, _residence
+from motley._computing import _computation, _device_optimizer
 
 
 class Staged(_computation.ModelComputation):
@@ -12,12 +12,12 @@ class Staged(_computation.ModelComputation):
         super().__init__(*arguments, staged=True)
 
 
-class Residence(_residence.Residence):
+class DeviceOptimizer(_device_optimizer.DeviceOptimizer):
     def settle(self, kind):
         sys.stderr.write("settled on the device\n")
         super().settle(kind)
 
 
-_computation.ModelComputation, _residence.Residence = Staged, Residence
+_computation.ModelComputation, _device_optimizer.DeviceOptimizer = Staged, DeviceOptimizer
 if __name__ == "__main__":
     runpy.run_path(str(pathlib.Path(__file__).with_name("train_case.py")), run_name="__main__")

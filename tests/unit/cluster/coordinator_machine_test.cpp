@@ -102,7 +102,7 @@ TEST_F(CoordinatorMachineTest, AnOverdueWorkerGetsNothingMore) {
 TEST_F(CoordinatorMachineTest, WhereNothingWasMeasuredWhatKeepsComingIsNotOverdueUpToABound) {
   config.min_workers = 2;
   config.chunks = 4;
-  pace.guessed = true;
+  performance.guessed = true;
   start();
   join(1);
   join(2);
@@ -132,7 +132,7 @@ TEST_F(CoordinatorMachineTest, WhereNothingWasMeasuredWhatKeepsComingIsNotOverdu
 }
 
 TEST_F(CoordinatorMachineTest, AnUnheardWorkerIsOverdueSooner) {
-  pace.allowed_unheard = milliseconds(500);
+  performance.allowed_unheard = milliseconds(500);
   config.min_workers = 2;
   start();
   join(1);
@@ -166,7 +166,7 @@ TEST_F(CoordinatorMachineTest, AnUnheardWorkerIsOverdueSooner) {
 }
 
 TEST_F(CoordinatorMachineTest, WhoIsHeardOfHasTheWholeTime) {
-  pace.allowed_unheard = milliseconds(500);
+  performance.allowed_unheard = milliseconds(500);
   config.min_workers = 2;
   start();
   join(1);

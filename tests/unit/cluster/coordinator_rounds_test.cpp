@@ -45,7 +45,7 @@ TEST_F(RoundsTest, NobodyWaitsBeyondTheDeadlineForWhoIsLate) {
   start();
   const Action late = grant(2);
   push(grant(1));
-  pass(pace.deadline(PassKind::train, 2, late.range.count) + std::chrono::seconds(1));
+  pass(performance.deadline(PassKind::train, 2, late.range.count) + std::chrono::seconds(1));
   EXPECT_EQ(machine->version(), 1U);
   EXPECT_FALSE(of(ActionKind::cancel, 2).empty());
   push(late);  // of a round gone by
@@ -66,10 +66,10 @@ TEST_F(RoundsTest, WhoIsParkedHelpsWhereTheOnlyOneIsLate) {
   join(1);
   const Action late = grant(1);
   ASSERT_EQ(late.range.count, 32U);
-  pace.verdict = {.pays = false, .with = 2s, .without = 1s};
+  performance.verdict = {.pays = false, .with = 2s, .without = 1s};
   join(2);
   ASSERT_EQ(machine->members().count(MemberState::parked), 1U);
-  pass(pace.deadline(PassKind::train, 1, 32) + 1s);
+  pass(performance.deadline(PassKind::train, 1, 32) + 1s);
   EXPECT_EQ(machine->members().count(MemberState::parked), 0U);
   EXPECT_EQ(grant(2).range, late.range);
   push(grant(2));

@@ -7,12 +7,12 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_F(SoloTest, TheOnlyWorkerIsLentTheStepsUpToTheNextEvaluation) {
+TEST_F(SoloTest, TheStepsUpToTheNextEvaluationAreDelegatedToTheOnlyWorker) {
   config.test_samples = 5;
   config.evaluate_every = 7;
   make();
-  EXPECT_EQ(last(ActionKind::lend).range, (Interval{2, 5}));
-  EXPECT_EQ(last(ActionKind::lend).reason.code, ReasonCode::alone);
+  EXPECT_EQ(last(ActionKind::delegate).range, (Interval{2, 5}));
+  EXPECT_EQ(last(ActionKind::delegate).reason.code, ReasonCode::alone);
   EXPECT_FALSE(machine->pass().has_value());
   by_itself(5);
   EXPECT_EQ(machine->version(), 7U);
@@ -22,19 +22,19 @@ TEST_F(SoloTest, TheOnlyWorkerIsLentTheStepsUpToTheNextEvaluation) {
   EXPECT_EQ(machine->pass()->id, (PassId{.kind = PassKind::evaluate, .number = 7}));
   const Action grant = last(ActionKind::grant);
   happen(LeaseFinished{grant.session, grant.lease, 5, 5, 0, 0});
-  EXPECT_EQ(last(ActionKind::lend).range, (Interval{7, 5}));
+  EXPECT_EQ(last(ActionKind::delegate).range, (Interval{7, 5}));
 }
 
-TEST_F(SoloTest, TheRunEndsWithTheLastStepThatWasLent) {
+TEST_F(SoloTest, TheRunEndsWithTheLastDelegatedStep) {
   make();
   by_itself(10);
   ended();
   EXPECT_TRUE(machine->finished());
 }
 
-TEST_F(SoloTest, AWorkerOfAnotherProcessIsLentNothing) {
+TEST_F(SoloTest, NothingIsDelegatedToAWorkerOfAnotherProcess) {
   make(false);
-  EXPECT_EQ(count(ActionKind::lend), 0U);
+  EXPECT_EQ(count(ActionKind::delegate), 0U);
   EXPECT_TRUE(machine->pass().has_value());
 }
 
@@ -43,11 +43,11 @@ TEST_F(SoloTest, TheOthersWaitUntilItIsKnownWhatOneDoesAlone) {
   join(2, false);
   ended();
   now += seconds(1);
-  pace.comparison = {.pays = false};
+  performance.comparison = {.pays = false};
   by_lease();
   EXPECT_EQ(last(ActionKind::park).session, 2U);
   EXPECT_EQ(last(ActionKind::park).reason, (Reason{.code = ReasonCode::compared, .worker = 1}));
-  EXPECT_EQ(lent().worker, 1U);
+  EXPECT_EQ(delegated().worker, 1U);
   actions.clear();
   now += seconds(7);
   tick();
@@ -65,10 +65,10 @@ TEST_F(SoloTest, WhatIsMadeFasterAloneStaysAlone) {
   join(3, false);
   ended();
   now += seconds(1);
-  pace.comparison = {.pays = false};
+  performance.comparison = {.pays = false};
   by_lease();
   actions.clear();
-  pace.resolution = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.resolution = {.pays = false, .with = seconds(2), .without = seconds(1)};
   now += seconds(8);
   tick();
   EXPECT_EQ(count(ActionKind::take_in), 1U) << "one of the others may help";
@@ -82,10 +82,10 @@ TEST_F(SoloTest, WhoWasMeasuredToMakeStepsLongerIsParkedAndTriedAgainLater) {
   make();
   join(2, false);
   ended();
-  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
   by_lease();
   EXPECT_EQ(last(ActionKind::park).reason, (Reason{ReasonCode::does_not_pay, 2, 2000, 1000}));
-  EXPECT_EQ(lent().worker, 1U);
+  EXPECT_EQ(delegated().worker, 1U);
   actions.clear();
   now += seconds(195);
   calibrate();
@@ -99,9 +99,9 @@ TEST_F(SoloTest, WhoBecameFasterIsTriedAgainAtOnce) {
   make();
   join(2, false);
   ended();
-  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
   by_lease();
-  pace.verdict.faster = true;
+  performance.verdict.faster = true;
   now += seconds(5);
   calibrate();
   EXPECT_EQ(last(ActionKind::take_in).session, 2U);
@@ -112,13 +112,13 @@ TEST_F(SoloTest, OfSeveralWhoDoNotHelpOneIsParkedAtATime) {
   join(2, false);
   join(3, false);
   ended();
-  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
   by_lease();
   EXPECT_EQ(count(ActionKind::park), 1U);
   EXPECT_TRUE(machine->pass().has_value());
   by_lease();
   EXPECT_EQ(count(ActionKind::park), 2U);
-  EXPECT_EQ(lent().worker, 1U);
+  EXPECT_EQ(delegated().worker, 1U);
 }
 
 TEST_F(SoloTest, WithTwoDevicesOfTheHeadNobodyIsAlone) {
@@ -126,12 +126,12 @@ TEST_F(SoloTest, WithTwoDevicesOfTheHeadNobodyIsAlone) {
   join(2, false);
   join(3, true);
   ended();
-  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
   by_lease();
   EXPECT_EQ(count(ActionKind::park), 0U);
 }
 
-TEST_F(SoloTest, AWorkerThatPaysEndsTheStretchAtAStep) {
+TEST_F(SoloTest, AWorkerThatPaysEndsTheDelegationAtAStep) {
   make();
   by_itself(1);
   join(2, false);
@@ -146,39 +146,39 @@ TEST_F(SoloTest, AWorkerThatPaysEndsTheStretchAtAStep) {
   EXPECT_EQ(machine->pass()->id.number, 4U);
 }
 
-TEST_F(SoloTest, AWorkerThatDoesNotPayIsParkedBesideTheStretch) {
+TEST_F(SoloTest, AWorkerThatDoesNotPayIsParkedDuringTheDelegation) {
   make();
-  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  performance.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
   join(2, false);
   EXPECT_EQ(count(ActionKind::park), 1U);
   EXPECT_EQ(count(ActionKind::cut), 0U);
   by_itself(1);
   happen(SessionEnded{1, false});
-  EXPECT_FALSE(machine->stretch().has_value());
+  EXPECT_FALSE(machine->delegation().has_value());
   EXPECT_EQ(last(ActionKind::grant).session, 2U);
   EXPECT_EQ(machine->pass()->id.number, 3U);
 }
 
-TEST_F(SoloTest, AParkedWorkerEvaluatesBesideTheStretches) {
-  evaluate_beside();
-  EXPECT_EQ(last(ActionKind::evaluate_aside).session, 2U);
-  EXPECT_EQ(last(ActionKind::evaluate_aside).version, 7U);
-  EXPECT_EQ(last(ActionKind::lend).range, (Interval{7, 5}));
-  happen(EvaluatedAside{2, machine->aside()->lease, true});
+TEST_F(SoloTest, AParkedWorkerEvaluatesDuringDelegations) {
+  evaluate_in_background();
+  EXPECT_EQ(last(ActionKind::evaluate_in_background).session, 2U);
+  EXPECT_EQ(last(ActionKind::evaluate_in_background).version, 7U);
+  EXPECT_EQ(last(ActionKind::delegate).range, (Interval{7, 5}));
+  happen(BackgroundEvaluated{2, machine->background()->lease, true});
   EXPECT_EQ(count(ActionKind::cut), 0U);
 }
 
-TEST_F(SoloTest, WhatWasNotEvaluatedAsideEndsTheStretch) {
-  evaluate_beside();
+TEST_F(SoloTest, WhatWasNotEvaluatedInTheBackgroundEndsTheDelegation) {
+  evaluate_in_background();
   by_itself(1);
-  happen(EvaluatedAside{2, machine->aside()->lease, false});
+  happen(BackgroundEvaluated{2, machine->background()->lease, false});
   EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::evaluation);
   by_itself(1);
   ended();
   EXPECT_EQ(machine->pass()->id, (PassId{.kind = PassKind::evaluate, .number = 9}));
 }
 
-TEST_F(SoloTest, StoppingEndsTheStretchAndThenTheRun) {
+TEST_F(SoloTest, StoppingEndsTheDelegationAndThenTheRun) {
   make();
   happen(StopAsked{});
   EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::stopped);
@@ -189,7 +189,7 @@ TEST_F(SoloTest, StoppingEndsTheStretchAndThenTheRun) {
   EXPECT_EQ(machine->version(), 3U);
 }
 
-TEST_F(SoloTest, AWorkerThatYieldsLeavesWhenTheStretchHasEnded) {
+TEST_F(SoloTest, AWorkerThatYieldsLeavesWhenTheDelegationHasEnded) {
   make();
   happen(WorkerYields{1});
   EXPECT_EQ(count(ActionKind::cut), 1U);
@@ -205,7 +205,7 @@ TEST_F(SoloTest, AfterAFailureEverythingGoesByLease) {
   EXPECT_EQ(machine->pass()->id.number, 3U);
   by_lease();
   EXPECT_EQ(machine->pass()->id.number, 4U);
-  EXPECT_EQ(count(ActionKind::lend), 0U);
+  EXPECT_EQ(count(ActionKind::delegate), 0U);
 }
 
 TEST_F(SoloTest, AStepThatTakesTooLongIsGrantedByLease) {
@@ -215,14 +215,14 @@ TEST_F(SoloTest, AStepThatTakesTooLongIsGrantedByLease) {
     machine->heard(1, now);
     happen(Ticked{});
   }
-  EXPECT_TRUE(machine->stretch().has_value());
+  EXPECT_TRUE(machine->delegation().has_value());
   machine->heard(1, now);
   happen(Ticked{});
-  EXPECT_FALSE(machine->stretch().has_value());
+  EXPECT_FALSE(machine->delegation().has_value());
   EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::overdue);
   EXPECT_EQ(machine->pass()->id.number, 3U);
   // What comes of it after all counts no more.
-  happen(StretchStep{1, last(ActionKind::lend).lease});
+  happen(DelegatedStep{1, last(ActionKind::delegate).lease});
   EXPECT_EQ(machine->version(), 3U);
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cluster/coordinator_machine.h"
-#include "fake_pace.h"
+#include "fake_performance.h"
 
 namespace motley::cluster {
 
@@ -18,7 +18,7 @@ namespace motley::cluster {
 class MachineTest : public testing::Test {
  protected:
   void start() {
-    machine.emplace(config, pace);
+    machine.emplace(config, performance);
     happen(Started{});
   }
   void happen(const Event& event) {
@@ -66,7 +66,7 @@ class MachineTest : public testing::Test {
   }
 
   RunConfig config;
-  FakePace pace;
+  FakePerformance performance;
   std::optional<CoordinatorMachine> machine;
   Actions actions;
   Time now = std::chrono::seconds(1);
@@ -81,7 +81,7 @@ class SoloTest : public MachineTest {
     config.global_batch = 12;
     config.chunks = 1;
     config.solo_after = 2;
-    pace.shares = FakePace::Shares::all_to_the_first;
+    performance.shares = FakePerformance::Shares::all_to_the_first;
   }
   /// A worker of the same process and two steps by lease.
   void make(bool local = true) {
@@ -101,24 +101,24 @@ class SoloTest : public MachineTest {
     happen(Calibrated{.session = trial.session, .lease = trial.lease});
   }
   void by_itself(int steps) {
-    for (int i = 0; i < steps; ++i) happen(StretchStep{lent().session, lent().lease});
+    for (int i = 0; i < steps; ++i) happen(DelegatedStep{delegated().session, delegated().lease});
   }
   void ended(bool failed = false) {
-    const Stretch stretch = lent();
+    const Delegation delegation = delegated();
     actions.clear();
-    happen(StretchEnded{stretch.session, stretch.lease, failed});
+    happen(DelegationEnded{delegation.session, delegation.lease, failed});
   }
-  /// Somebody who does not pay evaluates version 7, the end of a stretch, while the next one goes on.
-  void evaluate_beside() {
+  /// Somebody who does not pay evaluates version 7, the end of a delegation, while the next one goes on.
+  void evaluate_in_background() {
     config.test_samples = 5;
     config.evaluate_every = 7;
     make();
-    pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
+    performance.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
     join(2, false);
     by_itself(5);
     ended();
   }
-  [[nodiscard]] const Stretch& lent() const { return machine->stretch().value(); }
+  [[nodiscard]] const Delegation& delegated() const { return machine->delegation().value(); }
 };
 
 }  // namespace motley::cluster

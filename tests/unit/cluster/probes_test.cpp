@@ -17,7 +17,7 @@ class ProbesTest : public SoloTest {
     config.verify.probes = true;
     config.solo_after = 0;
     config.min_workers = 2;
-    pace.shares = FakePace::Shares::equal;
+    performance.shares = FakePerformance::Shares::equal;
   }
   /// The head's own device is 1.
   void two() {

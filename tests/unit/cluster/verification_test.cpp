@@ -14,15 +14,15 @@ class AloneTest : public SoloTest {
     config.solo_after = 0;
     config.min_workers = 2;
     config.verify = {.part = 1, .secret = 3, .after = 0};
-    pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
+    performance.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
   }
   /// Worker 1 computes all, until worker 2 has been parked.
   void park_the_other(bool local_alone) {
     start();
     join(1, local_alone);
-    pace.verdict.pays = true;
+    performance.verdict.pays = true;
     join(2, !local_alone);
-    pace.verdict.pays = false;
+    performance.verdict.pays = false;
     for (int step = 0; step < 3; ++step) by_lease();
     ASSERT_EQ(machine->members().find(2)->state, MemberState::parked);
   }

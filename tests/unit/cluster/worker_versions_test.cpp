@@ -49,7 +49,7 @@ TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
   EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish));
 }
 
-TEST_F(WorkerMachineTest, ALeaseAheadStartsBeforeItsWeightsAreThere) {
+TEST_F(WorkerMachineTest, AnOverlappedLeaseStartsBeforeItsWeightsAreThere) {
   join(0);
   tell(opened(0));
   wire::Grant ahead = grant(1, 1);

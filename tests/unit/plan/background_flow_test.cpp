@@ -40,13 +40,13 @@ BackgroundFlow wanted_flow() {
   return flow;
 }
 
-TEST(BesideTest, WhereNothingIsTrainedItFlows) {
+TEST(BackgroundFlowTest, WhereNothingIsTrainedItFlows) {
   BackgroundFlow flow;
   flow.set_wanted(true);
   EXPECT_TRUE(flow.flows());
 }
 
-TEST(BesideTest, StepsAreNotLongerThanPromised) {
+TEST(BackgroundFlowTest, StepsAreNotLongerThanPromised) {
   for (const double cost : {0.05, 0.3, 1.0, 3.0}) {
     BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
@@ -56,7 +56,7 @@ TEST(BesideTest, StepsAreNotLongerThanPromised) {
   }
 }
 
-TEST(BesideTest, WhatCostsNothingFlowsNearlyAlways) {
+TEST(BackgroundFlowTest, WhatCostsNothingFlowsNearlyAlways) {
   BackgroundFlow flow = wanted_flow();
   World world{.cost = 0};
   world.make(flow, 500);
@@ -65,7 +65,7 @@ TEST(BesideTest, WhatCostsNothingFlowsNearlyAlways) {
   EXPECT_GE(world.part(), 0.8);
 }
 
-TEST(BesideTest, TheFirstThingFlowsAtOnce) {
+TEST(BackgroundFlowTest, TheFirstThingFlowsAtOnce) {
   BackgroundFlow flow;
   flow.set_training(true);
   World world;
@@ -75,7 +75,7 @@ TEST(BesideTest, TheFirstThingFlowsAtOnce) {
   EXPECT_TRUE(flow.flows());
 }
 
-TEST(BesideTest, WhoComesAgainAndAgainDoesNotBeginAnew) {
+TEST(BackgroundFlowTest, WhoComesAgainAndAgainDoesNotBeginAnew) {
   BackgroundFlow flow;
   flow.set_training(true);
   World world{.cost = 1};
@@ -88,7 +88,7 @@ TEST(BesideTest, WhoComesAgainAndAgainDoesNotBeginAnew) {
   EXPECT_LE(world.slower(), 0.03);
 }
 
-TEST(BesideTest, LongStepsCountOneByOne) {
+TEST(BackgroundFlowTest, LongStepsCountOneByOne) {
   BackgroundFlow flow = wanted_flow();
   World world{.step_s = 20, .cost = 0.5};
   world.make(flow, 400);
@@ -96,7 +96,7 @@ TEST(BesideTest, LongStepsCountOneByOne) {
   EXPECT_GE(world.flowed, 8U);
 }
 
-TEST(BesideTest, ItFollowsWhatBecomesDearer) {
+TEST(BackgroundFlowTest, ItFollowsWhatBecomesDearer) {
   BackgroundFlow flow = wanted_flow();
   World world{.cost = 0};
   world.make(flow, 500);
@@ -108,7 +108,7 @@ TEST(BesideTest, ItFollowsWhatBecomesDearer) {
   EXPECT_LE(world.slower(), 0.03);
 }
 
-TEST(BesideTest, WhatIsLentComesAtOnceAndIsPaidBack) {
+TEST(BackgroundFlowTest, WhatIsLentComesAtOnceAndIsPaidBack) {
   for (const double cost : {0.1, 0.3, 1.0}) {
     BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
@@ -127,7 +127,7 @@ TEST(BesideTest, WhatIsLentComesAtOnceAndIsPaidBack) {
   }
 }
 
-TEST(BesideTest, WhoIsAlwaysLentHasNoMoreThanOthers) {
+TEST(BackgroundFlowTest, WhoIsAlwaysLentHasNoMoreThanOthers) {
   for (const double cost : {0.1, 0.3, 1.0}) {
     BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
@@ -136,7 +136,7 @@ TEST(BesideTest, WhoIsAlwaysLentHasNoMoreThanOthers) {
   }
 }
 
-TEST(BesideTest, WithinALongStepSoMuchIsLent) {
+TEST(BackgroundFlowTest, WithinALongStepSoMuchIsLent) {
   BackgroundFlow flow = wanted_flow();
   World world{.step_s = 20};
   world.make(flow, 3);
@@ -150,7 +150,7 @@ TEST(BesideTest, WithinALongStepSoMuchIsLent) {
   EXPECT_TRUE(flow.lends()) << "it cost nothing";
 }
 
-TEST(BesideTest, AStepOfNothingSaysNothing) {
+TEST(BackgroundFlowTest, AStepOfNothingSaysNothing) {
   BackgroundFlow flow = wanted_flow();
   flow.step(0, 64);
   flow.step(1, 0);

@@ -16,8 +16,8 @@ MeasuredWorker worker(double per_sample, double exposed, bool remote = false) {
           .up_bytes_per_second = 1e6};
 }
 
-Slack slack(double seconds) {
-  Slack seen;
+StepOverhead step_overhead(double seconds) {
+  StepOverhead seen;
   seen.expect(1);
   for (std::uint32_t pass = 1; pass < 10; ++pass) seen.closed(1 + seconds, pass);
   return seen;
@@ -39,7 +39,7 @@ TEST(Forecast, IsOfThoseWhoShareAndThoseWhoWait) {
                                   .members = members,
                                   .parked = parked,
                                   .link_seconds = 0.04},
-                                 slack(0.1), 9);
+                                 step_overhead(0.1), 9);
   EXPECT_NEAR(made.step.seconds, 0.65, 1e-9);
   EXPECT_NEAR(made.step.samples_per_second, 1000 / 0.65, 1e-6);
   EXPECT_NEAR(made.step.update_seconds, 0.1, 1e-9);
@@ -61,24 +61,25 @@ TEST(Forecast, IsOfThoseWhoShareAndThoseWhoWait) {
 TEST(Forecast, AStepWithAShareForWhoHasNoneIsNotShorter) {
   const std::vector<MeasuredWorker> members{worker(0.001, 0)}, parked{worker(0.5, 0)};
   const Forecast made =
-      forecast({.request = {.total = 10, .grain = 1}, .members = members, .parked = parked}, slack(0), 9);
+      forecast({.request = {.total = 10, .grain = 1}, .members = members, .parked = parked}, step_overhead(0), 9);
   EXPECT_NEAR(made.workers[1].least_step_seconds, 0.5, 1e-9);
   const Forecast longer =
-      forecast({.request = {.total = 1000, .grain = 1}, .members = members, .parked = parked}, slack(0), 9);
+      forecast({.request = {.total = 1000, .grain = 1}, .members = members, .parked = parked}, step_overhead(0), 9);
   EXPECT_NEAR(longer.workers[1].least_step_seconds, longer.step.seconds, 1e-9);
 }
 
 TEST(Forecast, WhoMakesStepsAloneWasMeasuredAtIt) {
   std::vector<MeasuredWorker> members{worker(0.001, 0.3)};
   members[0].alone_seconds = 1.1;
-  const Forecast made = forecast({.request = {.total = 1000}, .members = members, .parked = {}}, slack(0.2), 9);
+  const Forecast made = forecast({.request = {.total = 1000}, .members = members, .parked = {}}, step_overhead(0.2), 9);
   EXPECT_NEAR(made.step.seconds, 1.1, 1e-9);
   EXPECT_EQ(made.step.update_seconds, 0);
   EXPECT_EQ(made.workers[0].exposed_seconds, 0) << "nothing goes by wire";
   EXPECT_NEAR(made.workers[0].alone_samples_per_second, 1000 / 1.1, 1e-6);
   EXPECT_NEAR(made.workers[0].compute_seconds, 1, 1e-9);
   members[0].alone_seconds = 0.1;  // its passes by lease were slower
-  const Forecast faster = forecast({.request = {.total = 1000}, .members = members, .parked = {}}, slack(0.2), 9);
+  const Forecast faster =
+      forecast({.request = {.total = 1000}, .members = members, .parked = {}}, step_overhead(0.2), 9);
   EXPECT_NEAR(faster.workers[0].compute_seconds, 0.1, 1e-9) << "no more than the step";
 }
 

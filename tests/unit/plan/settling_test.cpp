@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plan/plan_news.h"
-#include "plan/slack.h"
+#include "plan/step_overhead.h"
 
 namespace motley::plan {
 namespace {
@@ -73,7 +73,7 @@ TEST(PlanNews, WhatAWorkerDoesAloneIsToldEachTimeThatItIsLeftToIt) {
   }
 }
 
-TEST(Slack, IsWhatPassesTakeBeyondThePlan) {
+TEST(StepOverhead, IsWhatPassesTakeBeyondThePlan) {
   struct Case {
     const char* what;
     double expected;
@@ -89,14 +89,14 @@ TEST(Slack, IsWhatPassesTakeBeyondThePlan) {
            Case{"a loss is no measurement", 1, {60, 60}, 9, 2},
            Case{"others helped to end it, which they will not do to every plan", 1, {0.1}, 9, 0.75},
        }) {
-    Slack slack;
+    StepOverhead step_overhead;
     std::uint32_t passes = 0;
     for (const double took : each.passes) {
-      slack.expect(each.expected);
-      slack.closed(took, ++passes);
+      step_overhead.expect(each.expected);
+      step_overhead.closed(took, ++passes);
     }
-    EXPECT_EQ(slack.seconds().has_value(), each.expected > 0) << each.what;
-    EXPECT_NEAR(slack.added_to(1, each.since), each.plan_of_one, 1e-9) << each.what;
+    EXPECT_EQ(step_overhead.seconds().has_value(), each.expected > 0) << each.what;
+    EXPECT_NEAR(step_overhead.added_to(1, each.since), each.plan_of_one, 1e-9) << each.what;
   }
 }
 

@@ -159,21 +159,21 @@ class AcceleratorServer final : public DeviceServer {
     server_.finish_step();
     return {};
   }
-  Result<std::vector<SharedBytes>> bring_weights() override {
+  Result<std::vector<SharedBytes>> download_weights() override {
     weights_ = down(server_.snapshot().weights);
     return weights_;
   }
-  Result<Snapshot> bring(bool) override {
+  Result<Snapshot> download(bool) override {
     if (gone) return Error{ErrorCode::internal, "the device is gone", ""};
     Snapshot found = server_.snapshot();
     for (auto& [name, chunks] : found.optimizer) chunks = down(chunks);
     return found;
   }
-  Result<SharedBytes> fetch(const SharedBytes& there) override {
+  Result<SharedBytes> fetch(const SharedBytes& on_device) override {
     device_.wait();
-    device_.down += there.size();
-    const Accelerator::Kernel kernel(there.bytes());
-    return SharedBytes::copy_of(there.bytes());
+    device_.down += on_device.size();
+    const Accelerator::Kernel kernel(on_device.bytes());
+    return SharedBytes::copy_of(on_device.bytes());
   }
   void leave() override { settled_ = false; }
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "server_device_optimizer.h"
 #include "server_fixture.h"
-#include "server_residence.h"
 
 namespace motley::ps {
 namespace {
@@ -14,14 +14,14 @@ Server make_server(double clip_norm) {
   return *Server::make(shape, optimizer, {.kind = ScheduleKind::step, .gamma = 0.5}, clip_norm, start);
 }
 
-void leave_noise(ServerResidence& there, const Layout& shape, std::uint64_t seed) {
+void leave_noise(ServerDeviceOptimizer& device, const Layout& shape, std::uint64_t seed) {
   const Flat flat = noise(shape, seed);
-  for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk)
-    std::ranges::copy(of(flat, shape.chunks()[chunk]), there.sums[chunk].begin());
+  for (ChunkId chunk = 0; chunk < device.sums.size(); ++chunk)
+    std::ranges::copy(of(flat, shape.chunks()[chunk]), device.sums[chunk].begin());
 }
 
 /// Where the arithmetic is, and with what numbers it was asked for.
-class Watched final : public Residence {
+class Watched final : public DeviceOptimizer {
  public:
   Status settle(const Snapshot&, OptimizerKind) override { return {}; }
   Result<StepNumbers> reduce(double, std::uint64_t) override { return StepNumbers{loss_sum, norm}; }
@@ -30,7 +30,7 @@ class Watched final : public Residence {
     factors.push_back(by);
     return {};
   }
-  Result<Snapshot> bring(bool) override { return Snapshot{}; }
+  Result<Snapshot> download(bool) override { return Snapshot{}; }
   void leave() override {}
 
   double norm = 4, loss_sum = 1;
@@ -40,89 +40,89 @@ class Watched final : public Residence {
 TEST(ServerResident, StepsElsewhereAreThoseOfTheServerItself) {
   for (const double clip_norm : {0.0, 0.5}) {
     Server here = make_server(clip_norm), elsewhere = make_server(clip_norm);
-    ServerResidence there(make_server(clip_norm));
-    ASSERT_TRUE(elsewhere.settle(there).ok());
+    ServerDeviceOptimizer device(make_server(clip_norm));
+    ASSERT_TRUE(elsewhere.settle(device).ok());
     for (std::uint64_t step = 0; step < 3; ++step) {
-      leave_noise(there, here.layout(), 10 + step);
-      for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk) {
-        const std::span<const float> sum = there.sums[chunk];
+      leave_noise(device, here.layout(), 10 + step);
+      for (ChunkId chunk = 0; chunk < device.sums.size(); ++chunk) {
+        const std::span<const float> sum = device.sums[chunk];
         here.reduce(chunk, {&sum, 1}, 8, 8);
       }
       const double norm = here.clips() ? here.clip() : 0;
-      for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk) here.apply(chunk);
+      for (ChunkId chunk = 0; chunk < device.sums.size(); ++chunk) here.apply(chunk);
       here.finish_step();
-      const Result<StepNumbers> found = elsewhere.step_at(there, 8, 8);
+      const Result<StepNumbers> found = elsewhere.step_at(device, 8, 8);
       ASSERT_TRUE(found.ok());
       EXPECT_EQ(clip_norm > 0 ? found->norm : norm, norm);
       EXPECT_EQ(elsewhere.version(), step + 1);
     }
-    const Result<Snapshot> brought = elsewhere.bring(there);
-    ASSERT_TRUE(brought.ok());
-    EXPECT_EQ(brought->version, 3U);
+    const Result<Snapshot> downloaded = elsewhere.download(device);
+    ASSERT_TRUE(downloaded.ok());
+    EXPECT_EQ(downloaded->version, 3U);
     Server after = make_server(clip_norm);
-    after.adopt(*brought);
+    after.adopt(*downloaded);
     EXPECT_EQ(flat_weights(after), flat_weights(here));
   }
 }
 
 TEST(ServerResident, EachStepHasItsNumbers) {
   Server server = make_server(0);
-  Watched there;
-  ASSERT_TRUE(server.settle(there).ok());
-  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
-  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  Watched device;
+  ASSERT_TRUE(server.settle(device).ok());
+  ASSERT_TRUE(server.step_at(device, 8, 8).ok());
+  ASSERT_TRUE(server.step_at(device, 8, 8).ok());
   // AdamW's first steps correct by 1 - 0.9 and 1 - 0.81; the schedule halves.
-  EXPECT_NEAR(there.rates[1] / there.rates[0], 0.5 * 0.1 / 0.19, 1e-6);
-  EXPECT_EQ(there.factors, (std::vector<float>{1, 1}));
+  EXPECT_NEAR(device.rates[1] / device.rates[0], 0.5 * 0.1 / 0.19, 1e-6);
+  EXPECT_EQ(device.factors, (std::vector<float>{1, 1}));
 }
 
 TEST(ServerResident, ClipsByItsOwnNormOrThatOfTheStepBefore) {
   Server own = make_server(1), before = make_server(1);
   before.clip_by_step_before(2);
-  Watched there;
-  ASSERT_TRUE(own.step_at(there, 8, 8).ok());
-  ASSERT_TRUE(before.step_at(there, 8, 8).ok());
-  ASSERT_TRUE(before.step_at(there, 8, 8).ok());
-  there.norm = 0.25;
-  ASSERT_TRUE(own.step_at(there, 8, 8).ok());
-  ASSERT_EQ(there.factors.size(), 4U);
-  EXPECT_NEAR(there.factors[0], 0.25, 1e-6);
-  EXPECT_NEAR(there.factors[1], 0.5, 1e-6);
-  EXPECT_NEAR(there.factors[2], 0.25, 1e-6);
-  EXPECT_EQ(there.factors[3], 1);
-  EXPECT_EQ(before.bring(there)->norm_before, 4);
+  Watched device;
+  ASSERT_TRUE(own.step_at(device, 8, 8).ok());
+  ASSERT_TRUE(before.step_at(device, 8, 8).ok());
+  ASSERT_TRUE(before.step_at(device, 8, 8).ok());
+  device.norm = 0.25;
+  ASSERT_TRUE(own.step_at(device, 8, 8).ok());
+  ASSERT_EQ(device.factors.size(), 4U);
+  EXPECT_NEAR(device.factors[0], 0.25, 1e-6);
+  EXPECT_NEAR(device.factors[1], 0.5, 1e-6);
+  EXPECT_NEAR(device.factors[2], 0.25, 1e-6);
+  EXPECT_EQ(device.factors[3], 1);
+  EXPECT_EQ(before.download(device)->norm_before, 4);
 }
 
 TEST(ServerResident, AGradientOrLossThatIsNotFiniteUpdatesNothing) {
   Server server = make_server(0);
   for (const bool loss : {false, true}) {
-    Watched there;
-    (loss ? there.loss_sum : there.norm) = std::numeric_limits<double>::quiet_NaN();
-    const Result<StepNumbers> step = server.step_at(there, 8, 8);
+    Watched device;
+    (loss ? device.loss_sum : device.norm) = std::numeric_limits<double>::quiet_NaN();
+    const Result<StepNumbers> step = server.step_at(device, 8, 8);
     ASSERT_FALSE(step.ok());
     EXPECT_EQ(step.error().code, ErrorCode::diverged);
     EXPECT_EQ(server.version(), 0U);
-    EXPECT_TRUE(there.factors.empty());
+    EXPECT_TRUE(device.factors.empty());
   }
 }
 
 TEST(ServerResident, StepsThatWereNotBroughtAreNoneOfTheState) {
   Server server = make_server(0);
   const std::vector<SharedBytes> weights = chunked(server.layout(), flat_weights(server));
-  Watched there;
-  ASSERT_TRUE(server.settle(there).ok());
-  for (int lost = 0; lost < 3; ++lost) ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  Watched device;
+  ASSERT_TRUE(server.settle(device).ok());
+  for (int lost = 0; lost < 3; ++lost) ASSERT_TRUE(server.step_at(device, 8, 8).ok());
   ASSERT_TRUE(server.rebase(0, weights, false).ok());
-  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
-  EXPECT_EQ(there.rates[3], there.rates[0]);
+  ASSERT_TRUE(server.step_at(device, 8, 8).ok());
+  EXPECT_EQ(device.rates[3], device.rates[0]);
   ASSERT_TRUE(server.rebase(1, weights, false).ok());
-  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
-  const Snapshot brought = server.snapshot();  // of the same version, as of a device
-  server.adopt(brought);
+  ASSERT_TRUE(server.step_at(device, 8, 8).ok());
+  const Snapshot downloaded = server.snapshot();  // of the same version, as of a device
+  server.adopt(downloaded);
   ASSERT_TRUE(server.rebase(1, weights, false).ok());
-  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  ASSERT_TRUE(server.step_at(device, 8, 8).ok());
   // The second after one that was kept: 1 - 0.81 in place of 1 - 0.9.
-  EXPECT_NEAR(there.rates[5] / there.rates[4], 0.1 / 0.19, 1e-6);
+  EXPECT_NEAR(device.rates[5] / device.rates[4], 0.1 / 0.19, 1e-6);
 }
 
 }  // namespace

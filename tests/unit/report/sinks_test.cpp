@@ -64,8 +64,8 @@ TEST(JsonSink, WritesWhatProgramsReadToTheByte) {
   Pipe pipe;
   const auto sink = make_json_sink(pipe.writer());
   for (const Event& event : test::some_events()) sink->take(event);
-  sink->take(MarkReached{.epoch = 1, .version = 235});
-  sink->take(Held{.version = 235});
+  sink->take(EvalPointReached{.epoch = 1, .version = 235});
+  sink->take(Paused{.version = 235});
   EXPECT_EQ(written(pipe), slurp("events.jsonl"));
 }
 
@@ -73,8 +73,8 @@ TEST(PlainSink, WritesWhatPeopleReadToTheByte) {
   Pipe pipe;
   const auto sink = make_plain_sink(pipe.writer(), 0);
   for (const Event& event : test::some_events()) sink->take(event);
-  sink->take(MarkReached{.epoch = 1, .version = 235});
-  sink->take(Held{.version = 235});
+  sink->take(EvalPointReached{.epoch = 1, .version = 235});
+  sink->take(Paused{.version = 235});
   EXPECT_EQ(written(pipe), slurp("events.txt"));
 }
 

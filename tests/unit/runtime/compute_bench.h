@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "../ps/server_residence.h"
+#include "../ps/server_device_optimizer.h"
 #include "data/order.h"
 #include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
@@ -61,17 +61,17 @@ inline ps::Server two_chunk_server() {
 /// Whose gradient is one, or the size of its micro-batches where that was scripted.
 class Scripted final : public DeviceModel {
  public:
-  Scripted(Script script, std::uint32_t group, std::function<MemoryUse()> memory, Residence* residence)
+  Scripted(Script script, std::uint32_t group, std::function<MemoryUse()> memory, DeviceOptimizer* device_optimizer)
       : layout_(two_chunks()),
         script_(std::move(script)),
         group_(group),
         memory_(std::move(memory)),
-        residence_(residence),
+        device_optimizer_(device_optimizer),
         gradient_(4096, 1.0F) {}
   const Layout& layout() const override { return layout_; }
   Capabilities capabilities() const override { return {"cpu", "script", 8}; }
   MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
-  Residence* residence() override { return residence_; }
+  DeviceOptimizer* device_optimizer() override { return device_optimizer_; }
   Flow flow() const override { return Flow::overlapped; }
   std::uint32_t group(PassKind) const override { return group_ > 1 ? group_ : 0; }
   Status open(const Task& task, Arriving&) override {
@@ -103,7 +103,7 @@ class Scripted final : public DeviceModel {
   Script script_;
   std::uint32_t group_;
   std::function<MemoryUse()> memory_;
-  Residence* residence_;
+  DeviceOptimizer* device_optimizer_;
   std::vector<float> gradient_;
   const Task* task_ = nullptr;
 };
@@ -120,9 +120,9 @@ struct Bench {
   std::size_t ended = 0, waited = 0;
   std::unique_ptr<ComputeThread> thread;
 
-  explicit Bench(Script script = {}, std::uint32_t group = 1, Manners manners = {},
+  explicit Bench(Script script = {}, std::uint32_t group = 1, ResourcePolicy resource_policy = {},
                  std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false,
-                 Residence* residence = nullptr) {
+                 DeviceOptimizer* device_optimizer = nullptr) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -145,11 +145,11 @@ struct Bench {
       error = std::move(what);
       over.at(ended++).set_value();
     };
-    thread = std::make_unique<ComputeThread>(std::move(events), manners);
+    thread = std::make_unique<ComputeThread>(std::move(events), resource_policy);
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script), group, std::move(memory), residence),
+          return Prepared{std::make_unique<Scripted>(std::move(script), group, std::move(memory), device_optimizer),
                           100,
                           5,
                           8,

@@ -115,7 +115,7 @@ TEST(ComputeMemory, AModelThatFitsWithoutItsOptimizerTrainsOnADevice) {
   Memory memory{115};  // room for one sample
   Bench host(memory.script(), 1, {}, memory.use(), 10);
   EXPECT_TRUE(host.refused.has_value());
-  ps::ServerResidence there(two_chunk_server());
+  ps::ServerDeviceOptimizer there(two_chunk_server());
   Bench device(memory.script(), 1, {}, memory.use(), 10, false, &there);
   EXPECT_FALSE(device.refused.has_value());
 }

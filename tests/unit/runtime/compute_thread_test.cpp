@@ -166,7 +166,7 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
 
 // At this share a rest after take_a_while() lasts for minutes, and one after the few milliseconds that a busy machine
 // keeps a task waiting does not.
-constexpr Manners kMinutesOfRest{.duty = 1e-4};
+constexpr ResourcePolicy kMinutesOfRest{.duty = 1e-4};
 Status take_a_while(const Task&) { return take(std::chrono::milliseconds(40)); }
 
 TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {

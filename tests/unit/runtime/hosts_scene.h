@@ -24,7 +24,7 @@ class Recorder final : public report::Sink {
  public:
   std::vector<report::StepDone> steps;
   std::vector<report::EvalDone> evals;
-  std::vector<report::MarkReached> marks;
+  std::vector<report::EvalPointReached> eval_points;
   std::vector<report::WorkerChanged> workers;
   std::vector<Error> errors;
   std::vector<std::uint64_t> checkpoints;
@@ -38,9 +38,9 @@ class Recorder final : public report::Sink {
                                     if (on_step) on_step(e);
                                   },
                                   [this](const report::EvalDone& e) { evals.push_back(e); },
-                                  [this](const report::MarkReached& e) {
-                                    marks.push_back(e);
-                                    marks.back().state = {};
+                                  [this](const report::EvalPointReached& e) {
+                                    eval_points.push_back(e);
+                                    eval_points.back().state = {};
                                   },
                                   [this](const report::CheckpointWritten& e) { checkpoints.push_back(e.step); },
                                   [this](const report::Done& e) { over = e; },
@@ -142,7 +142,7 @@ struct Scene {
   void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
     WorkerHost& worker = make_worker(name, data);
     auto [mine, theirs] = transport::make_inproc_pair();
-    host->links().add_local(hello_of(name), std::move(theirs), solo ? worker.local_worker() : nullptr);
+    host->connections().add_local(hello_of(name), std::move(theirs), solo ? worker.local_worker() : nullptr);
     worker.run_local(std::move(mine));
   }
   Status wait() { return ended.get_future().get(); }
@@ -165,8 +165,8 @@ struct Scene {
 
 /// The head begins behind a port of this machine, without TLS; with what others come to it by.
 inline std::unique_ptr<transport::Listener> begin_behind(Scene& scene, transport::Tcp& tcp, fleet::JoinToken& token) {
-  auto listener =
-      tcp.listen({"127.0.0.1", 0}, [&scene](auto connection) { scene.host->links().accept(std::move(connection)); });
+  auto listener = tcp.listen({"127.0.0.1", 0},
+                             [&scene](auto connection) { scene.host->connections().accept(std::move(connection)); });
   EXPECT_TRUE(listener) << message(listener);
   scene.host->start();
   token.run = 1;
@@ -184,11 +184,11 @@ inline void expect_complete(Scene& scene) {
   EXPECT_EQ(scene.recorder.over->steps, kSteps);
   EXPECT_EQ(scene.recorder.over->samples, kSteps * kBatch);
   EXPECT_EQ(scene.recorder.checkpoints.back(), kSteps);
-  ASSERT_EQ(scene.recorder.marks.size(), kSteps * kBatch / kSamples);
-  for (std::size_t i = 0; i < scene.recorder.marks.size(); ++i) {
-    EXPECT_EQ(scene.recorder.marks[i].epoch, i);
-    EXPECT_EQ(scene.recorder.marks[i].version, (i + 1) * kSamples / kBatch);
-    EXPECT_EQ(scene.recorder.marks[i].samples, kSamples);
+  ASSERT_EQ(scene.recorder.eval_points.size(), kSteps * kBatch / kSamples);
+  for (std::size_t i = 0; i < scene.recorder.eval_points.size(); ++i) {
+    EXPECT_EQ(scene.recorder.eval_points[i].epoch, i);
+    EXPECT_EQ(scene.recorder.eval_points[i].version, (i + 1) * kSamples / kBatch);
+    EXPECT_EQ(scene.recorder.eval_points[i].samples, kSamples);
   }
   EXPECT_TRUE(scene.recorder.errors.empty());
   const store::Audit audit = scene.audit();

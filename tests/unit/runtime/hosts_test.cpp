@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hosts_scene.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
@@ -68,9 +68,10 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   token.addresses = {"127.0.0.1"};
   token.port = 1;  // nobody listens there
   transport::Tcp here({.plaintext = true, .identity = {}}), there({.plaintext = true, .identity = {}});
-  Door door;
-  open_locally(here, token, [&](auto connection) { scene.host->links().accept(std::move(connection)); }, door);
-  ASSERT_NE(door.local, nullptr);
+  HeadListener head_listener;
+  open_locally(
+      here, token, [&](auto connection) { scene.host->connections().accept(std::move(connection)); }, head_listener);
+  ASSERT_NE(head_listener.local, nullptr);
   scene.host->start();
   scene.add_worker("here/cpu");
   scene.make_worker("there/cpu").run_remote(there, {}, token);
@@ -79,7 +80,7 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   EXPECT_TRUE(std::ranges::any_of(scene.recorder.workers, [](const report::WorkerChanged& seen) {
     return seen.change == "joined" && seen.worker == "there/cpu";
   }));
-  door = {};
+  head_listener = {};
   scene.workers.clear();
 }
 #endif
@@ -116,7 +117,7 @@ TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
     std::atomic<std::size_t> accepted = 0;
     auto listener = here.listen({"127.0.0.1", 0}, [&](auto connection) {
       ++accepted;
-      scene.host->links().accept(std::move(connection));
+      scene.host->connections().accept(std::move(connection));
     });
     ASSERT_TRUE(listener) << message(listener);
     fleet::JoinToken token;

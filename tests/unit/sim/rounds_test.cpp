@@ -31,19 +31,19 @@ TEST_P(Rounds, KeepTheirPromisesWhateverFails) {
 
 // Likewise where they begin before the one before has travelled.
 TEST_P(Rounds, ThatOverlapKeepTheirPromisesToo) {
-  std::uint64_t ahead = 0;
+  std::uint64_t overlapped = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     for (const bool faulty : {false, true}) {
       Scenario scenario = make_scenario(seed);
       make_rounds(scenario, GetParam(), true);
       if (faulty) add_fault(scenario);
       const Report report = simulate(scenario);
-      ahead += report.measured.ahead;
+      overlapped += report.measured.overlapped;
       EXPECT_TRUE(report.ok()) << failures_of(report) << "replay: sim --seed " << seed << " --rounds " << GetParam()
                                << " --overlap " << (faulty ? "--faulty " : "") << "--trace";
     }
   }
-  EXPECT_EQ(ahead > 0, GetParam() > 1);
+  EXPECT_EQ(overlapped > 0, GetParam() > 1);
 }
 
 TEST_P(Rounds, AFaultyWorkerDoesNoHarm) {

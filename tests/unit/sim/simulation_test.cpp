@@ -182,7 +182,7 @@ TEST(Simulation, AWorkerOfTheHeadAloneMakesStepsWithoutAskingAndWithTheSameBits)
   Scenario scenario = with_local_worker();
   scenario.workers.resize(1);
   const Report report = good(scenario);
-  EXPECT_EQ(report.steps_lent, scenario.run.steps - 3);
+  EXPECT_EQ(report.steps_delegated, scenario.run.steps - 3);
   EXPECT_EQ(report.measured.loss_error, 0);
   EXPECT_EQ(report.measured.weights_error, 0);
 }
@@ -193,8 +193,8 @@ TEST(Simulation, TheRunMovesOverWhenAnotherWorkerComesAndBackWhenItGoes) {
   scenario.workers[1].joins_at = seconds(4);
   scenario.disturbances = {trouble(Trouble::leave, 1, seconds(7))};
   const Report report = good(scenario);
-  EXPECT_GT(report.steps_lent, 10U);
-  EXPECT_LT(report.steps_lent, scenario.run.steps - 6);
+  EXPECT_GT(report.steps_delegated, 10U);
+  EXPECT_LT(report.steps_delegated, scenario.run.steps - 6);
 }
 
 TEST(Simulation, NothingIsLostWhenTheHeadIsKilledWhileItsWorkerIsAlone) {
@@ -211,7 +211,7 @@ TEST(Simulation, NaNInAStepMadeAloneIsAskedForAgainByLease) {
   scenario.workers.resize(1);
   scenario.disturbances = {trouble(Trouble::poison, 0, seconds(3))};
   const Report report = good(scenario);
-  EXPECT_GT(report.steps_lent, 0U);
+  EXPECT_GT(report.steps_delegated, 0U);
   EXPECT_EQ(report.measured.weights_error, 0);
 }
 

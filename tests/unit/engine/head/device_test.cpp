@@ -143,18 +143,18 @@ TEST_F(CoordinatorDeviceTest, ForASecondLookItsShareComesDown) {
   expect_exact(options.steps);
 }
 
-TEST_F(CoordinatorDeviceTest, StepsThatAreLentBeginWithTheStateFromThere) {
-  output.lends = true;
+TEST_F(CoordinatorDeviceTest, DelegatedStepsBeginWithTheStateOfTheDevice) {
+  output.delegates = true;
   begin_run();
   join_both();
   answer(1);
   answer(2);
   coordinator->session_closed(2, "gone", now);
   collect();
-  while (!output.lent && !peers[1].grants.empty()) answer(1);
-  ASSERT_TRUE(output.lent);
+  while (!output.delegated && !peers[1].grants.empty()) answer(1);
+  ASSERT_TRUE(output.delegated);
   EXPECT_FALSE(there->settled());
-  const ps::Snapshot found = output.lent->server->snapshot(), expected = reference(found.version).snapshot();
+  const ps::Snapshot found = output.delegated->server->snapshot(), expected = reference(found.version).snapshot();
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
     EXPECT_TRUE(std::ranges::equal(found.optimizer.at("momentum_buffer")[chunk].bytes(),
                                    expected.optimizer.at("momentum_buffer")[chunk].bytes()));
@@ -168,7 +168,7 @@ TEST_F(CoordinatorDeviceTest, ItsStateComesDownWhenItIsAskedFor) {
   answer(2);
   ASSERT_EQ(coordinator->server().version(), 1U);
   EXPECT_TRUE(coordinator->server().handles().optimizer.empty());
-  ASSERT_TRUE(coordinator->bring_state().ok());
+  ASSERT_TRUE(coordinator->download_state().ok());
   const ps::Snapshot found = coordinator->server().snapshot(), expected = reference(1).snapshot();
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
     EXPECT_TRUE(std::ranges::equal(found.optimizer.at("momentum_buffer")[chunk].bytes(),

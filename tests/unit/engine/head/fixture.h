@@ -129,13 +129,13 @@ class CoordinatorTest : public testing::Test {
 
   // --- joining ---
 
-  Peer& open(SessionId session, const std::string& name = {}, Reach reach = Reach::network,
+  Peer& open(SessionId session, const std::string& name = {}, Locality locality = Locality::network,
              const std::string& key = {}) {
     wire::Hello hello;
     hello.name = name.empty() ? std::string("w").append(std::to_string(session)) : name;
     hello.machine = std::string("host").append(std::to_string(session));
     hello.device = "cpu";
-    coordinator->session_opened(session, hello, reach, now, key);
+    coordinator->session_opened(session, hello, locality, now, key);
     Peer& peer = peers[session];
     peer.session = session;
     collect();
@@ -157,7 +157,7 @@ class CoordinatorTest : public testing::Test {
 
   Peer& join(SessionId session, const std::string& name = {}, bool local = false, double seconds_per_sample = 0.0625,
              std::uint32_t micro_batch = 0) {
-    Peer& peer = open(session, name, local ? Reach::process : Reach::network);
+    Peer& peer = open(session, name, local ? Locality::process : Locality::network);
     peer.seconds_per_sample = seconds_per_sample;
     peer.micro_batch = micro_batch;
     ready(peer);

@@ -40,7 +40,7 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
   make();
   wire::Hello hello;
   hello.name = "w1";
-  coordinator->session_opened(1, hello, Reach::network, now);
+  coordinator->session_opened(1, hello, Locality::network, now);
   const auto sent = output.sent[1];
   ASSERT_EQ(sent.size(), 4u) << "RunSpec and three segments";
   EXPECT_EQ(sent[0].lane, Lane::control);
@@ -78,9 +78,9 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
 
 TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcessAndWithChecksumsByNetworkAlone) {
   make();
-  for (const Reach reach : {Reach::network, Reach::process, Reach::machine}) {
-    const SessionId session = 1 + static_cast<SessionId>(reach);
-    Peer& peer = open(session, {}, reach);
+  for (const Locality locality : {Locality::network, Locality::process, Locality::machine}) {
+    const SessionId session = 1 + static_cast<SessionId>(locality);
+    Peer& peer = open(session, {}, locality);
     int frames = 0;
     const auto entries = layout.entries();
     coordinator->session_frame(session,
@@ -89,8 +89,8 @@ TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcessAndWith
                                now);
     for (const auto& [frame, lane] : output.sent[session]) {
       if (frame.header.type == wire::FrameType::weights) {
-        EXPECT_EQ(lane, reach == Reach::process ? Lane::weights : Lane::background);
-        EXPECT_EQ(wire::verify_body(frame.header, frame.body.bytes()).ok(), reach == Reach::network);
+        EXPECT_EQ(lane, locality == Locality::process ? Lane::weights : Lane::background);
+        EXPECT_EQ(wire::verify_body(frame.header, frame.body.bytes()).ok(), locality == Locality::network);
         ++frames;
       }
     }

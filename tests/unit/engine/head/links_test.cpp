@@ -19,8 +19,8 @@ class CoordinatorLinks : public CoordinatorTest {
     return std::accumulate(layout.chunks().begin(), layout.chunks().end(), std::uint64_t{0},
                            [](std::uint64_t sum, const Chunk& chunk) { return sum + chunk.elements * sizeof(float); });
   }
-  Peer& arrive(SessionId session, const std::string& name, Reach reach) {
-    Peer& peer = open(session, name, reach);
+  Peer& arrive(SessionId session, const std::string& name, Locality locality) {
+    Peer& peer = open(session, name, locality);
     ready(peer);
     now += ms(200);
     synced(peer);
@@ -47,8 +47,8 @@ class CoordinatorLinks : public CoordinatorTest {
 TEST_F(CoordinatorLinks, PlansSayWhatTheLinksOfOtherMachinesCarry) {
   options.min_workers = 2;
   make();
-  Peer& local = arrive(1, "local", Reach::process);
-  Peer& remote = arrive(2, "remote", Reach::network);
+  Peer& local = arrive(1, "local", Locality::process);
+  Peer& remote = arrive(2, "remote", Locality::network);
   std::uint64_t before = 0;
   for (int step = 0; step < 3; ++step) {
     ASSERT_FALSE(remote.grants.empty());

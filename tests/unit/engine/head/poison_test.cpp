@@ -21,8 +21,8 @@ class CoordinatorPoison : public CoordinatorDisturbed {
     options.min_workers = 2;
     options.steps = 8;
     make();
-    a = &open(1, {}, Reach::network, "key of a");
-    b = &open(2, {}, Reach::network, "key of b");
+    a = &open(1, {}, Locality::network, "key of a");
+    b = &open(2, {}, Locality::network, "key of b");
     for (Peer* peer : {a, b}) ready(*peer);
     for (Peer* peer : {a, b}) synced(*peer);
   }
@@ -95,9 +95,9 @@ TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
 TEST_F(CoordinatorPoison, AnotherNameDoesNotShedStrikes) {
   two_with_keys();
   strike_out(*a);
-  ready(open(9, "innocent", Reach::network, "key of a"));
+  ready(open(9, "innocent", Locality::network, "key of a"));
   EXPECT_EQ(output.closed.at(9).code, "excluded");
-  Peer& other = open(10, "innocent", Reach::network, "another key");
+  Peer& other = open(10, "innocent", Locality::network, "another key");
   ready(other);
   EXPECT_EQ(output.closed.count(10), 0u);
 }
@@ -105,12 +105,12 @@ TEST_F(CoordinatorPoison, AnotherNameDoesNotShedStrikes) {
 TEST_F(CoordinatorPoison, WhoTakesAnothersNameHasStrikesOfItsOwn) {
   two_with_keys();
   lose(*a);
-  Peer& impostor = open(7, "w1", Reach::network, "key of nobody");
+  Peer& impostor = open(7, "w1", Locality::network, "key of nobody");
   ready(impostor);
   synced(impostor);
   strike_out(impostor);
   EXPECT_EQ(events_of("w1 (2)").back(), Membership::excluded);
-  Peer& again = open(8, "w1", Reach::network, "key of a");
+  Peer& again = open(8, "w1", Locality::network, "key of a");
   ready(again);
   synced(again);
   EXPECT_EQ(output.closed.count(8), 0u);

@@ -27,8 +27,8 @@ struct RecordingOutput : CoordinatorOutput {
   int times_finished = 0;
   std::optional<Error> error;
   std::vector<double> rates;  // after each evaluation
-  bool lends = false;
-  std::optional<StretchOrder> lent;
+  bool delegates = false;
+  std::optional<DelegatedSteps> delegated;
   std::shared_ptr<DeviceServer> device;  // of the first session
 
   std::map<SessionId, std::size_t> queued;  // bytes
@@ -43,13 +43,13 @@ struct RecordingOutput : CoordinatorOutput {
   void step_closed(const StepClosed& step) override { steps.push_back(step); }
   void evaluated(const Evaluated& evaluation) override { evaluations.push_back(evaluation); }
   std::vector<double> rates_after(const Evaluated&) override { return rates; }
-  bool lend(SessionId, const StretchOrder& order) override {
-    if (lends) lent = order;
-    return lends;
+  bool delegate(SessionId, const DelegatedSteps& order) override {
+    if (delegates) delegated = order;
+    return delegates;
   }
   std::shared_ptr<DeviceServer> device_server(SessionId session) override { return session == 1 ? device : nullptr; }
-  std::vector<std::uint64_t> holds;  // versions
-  void held(std::uint64_t version, bool) override { holds.push_back(version); }
+  std::vector<std::uint64_t> pauses;  // versions
+  void paused(std::uint64_t version, bool) override { pauses.push_back(version); }
   void finished() override { ++times_finished; }
   void failed(Error why) override { error = std::move(why); }
 };

@@ -1,6 +1,6 @@
 // Steps that a worker of the head makes by itself, as they come back.
 
-#include "../../ps/server_residence.h"
+#include "../../ps/server_device_optimizer.h"
 #include "engine/local/soloist.h"
 #include "fixture.h"
 
@@ -13,42 +13,42 @@ class CoordinatorSoloTest : public CoordinatorTest {
  protected:
   CoordinatorSoloTest() {
     options.steps = kSteps;
-    output.lends = true;
+    output.delegates = true;
     make();
     Peer& peer = join(1, "one", true);
     for (std::uint64_t i = 0; i < kByLease; ++i) work(peer);
   }
-  /// What was lent, on a device of its own.
+  /// What was delegated, on a device of its own.
   void settle() {
-    ASSERT_TRUE(output.lent);
-    there.emplace(test_server(layout));
-    soloist.emplace(*output.lent);
-    ASSERT_TRUE(soloist->settle(&*there));
+    ASSERT_TRUE(output.delegated);
+    device.emplace(test_server(layout));
+    soloist.emplace(*output.delegated);
+    ASSERT_TRUE(soloist->settle(&*device));
   }
-  /// Makes so many steps; with the last come the weights if `brought`.
-  void step(int count, bool brought) {
+  /// Makes so many steps; with the last come the weights if `downloaded`.
+  void step(int count, bool downloaded) {
     for (int i = 0; i < count; ++i) {
       const StepRange pass = soloist->pass();
       const auto weight = static_cast<double>(pass.count);
       soloist->begin(pass.count, weight, 0);
-      there->loss_sum = loss_of(pass.order_first, pass.count);
+      device->loss_sum = loss_of(pass.order_first, pass.count);
       for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
-        there->sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
+        device->sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
       ASSERT_TRUE(soloist->took({pass.count, weight, 0, 0}).ok());
-      StretchStep made = soloist->finish(0.5, now).value();
-      if (brought && i + 1 == count) made.after = soloist->bring().value();
-      coordinator->stretch_step(1, made, now);
+      DelegatedStep made = soloist->finish(0.5, now).value();
+      if (downloaded && i + 1 == count) made.after = soloist->download().value();
+      coordinator->delegated_step(1, made, now);
     }
   }
-  void end(bool brought, const std::optional<Error>& failure = {}) {
-    StretchEnd over{.number = soloist->number(), .failure = failure, .after = {}};
-    if (brought) over.after = soloist->bring().value();
-    coordinator->stretch_ended(1, over, now);
+  void end(bool downloaded, const std::optional<Error>& failure = {}) {
+    DelegationEnd over{.number = soloist->number(), .failure = failure, .after = {}};
+    if (downloaded) over.after = soloist->download().value();
+    coordinator->delegation_ended(1, over, now);
     collect();
   }
   [[nodiscard]] std::uint64_t version() const { return coordinator->server().version(); }
 
-  std::optional<ps::ServerResidence> there;
+  std::optional<ps::ServerDeviceOptimizer> device;
   std::optional<Soloist> soloist;
 };
 

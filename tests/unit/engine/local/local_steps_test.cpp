@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "../../ps/server_residence.h"
+#include "../../ps/server_device_optimizer.h"
 
 namespace motley::engine {
 namespace {
@@ -54,9 +54,9 @@ TEST(LocalSteps, HaveWholeGroupsAndTheLastWhatIsLeft) {
 }
 
 /// Steps of a worker whose gradient is always 1, at a rate of 0.5.
-class AheadSteps : public testing::Test {
+class OverlappedSteps : public testing::Test {
  protected:
-  AheadSteps() {
+  OverlappedSteps() {
     LayoutEntry weight;
     weight.name = "w";
     weight.shape = {4};
@@ -89,14 +89,14 @@ class AheadSteps : public testing::Test {
     while (local->more()) step();
     ASSERT_TRUE(local->close().ok());
   }
-  bool goes_ahead() {
-    const Result<bool> ahead = local->open_ahead(order, nullptr);
-    return ahead.ok() && *ahead;
+  bool goes_overlapped() {
+    const Result<bool> overlapped = local->open_overlapped(order, nullptr);
+    return overlapped.ok() && *overlapped;
   }
   void next_order() {
     ++order.version;
     order.pass_first += 64 * 4;
-    order.ahead = 2;
+    order.overlapped = 2;
   }
 
   std::optional<Layout> layout;
@@ -104,20 +104,20 @@ class AheadSteps : public testing::Test {
   TaskOrder order;
 };
 
-TEST_F(AheadSteps, GoOnFromTheWeightsOfTheRoundAndHowFarTheyLed) {
+TEST_F(OverlappedSteps, GoOnFromTheWeightsOfTheRoundAndHowFarTheyLed) {
   round(0);
   EXPECT_EQ(local->get(0)[0], -2);
   next_order();
-  ASSERT_TRUE(goes_ahead());
+  ASSERT_TRUE(goes_overlapped());
   EXPECT_TRUE(local->waits());
   EXPECT_EQ(local->get(0)[0], -2);
   step();
-  EXPECT_FALSE(local->made_all_ahead());
+  EXPECT_FALSE(local->made_all_overlapped());
   step();
-  EXPECT_TRUE(local->made_all_ahead());
+  EXPECT_TRUE(local->made_all_overlapped());
   ASSERT_TRUE(local->rebase(all(10)).ok());
   EXPECT_FALSE(local->waits());
-  EXPECT_EQ(local->ahead(), 2U);
+  EXPECT_EQ(local->overlapped(), 2U);
   EXPECT_EQ(local->get(0)[0], 9);
   while (local->more()) step();
   ASSERT_TRUE(local->close().ok());
@@ -126,55 +126,55 @@ TEST_F(AheadSteps, GoOnFromTheWeightsOfTheRoundAndHowFarTheyLed) {
   EXPECT_EQ(change[0], 8 * 2) << "each step counts once";
 }
 
-TEST_F(AheadSteps, OnADeviceMoveOnThere) {
+TEST_F(OverlappedSteps, OnADeviceMoveOnThere) {
   ps::GroupSpec group;
   group.lr = 0.5;
-  ps::ServerResidence there(*ps::Server::make(*layout, {OptimizerKind::sgd, {group}}, {}, 0,
-                                              {.version = 0, .weights = all(0), .optimizer = {}}));
-  const auto step_there = [&] {
-    there.sums[0].assign(layout->chunks()[0].elements, static_cast<float>(local->part().count));
+  ps::ServerDeviceOptimizer device(*ps::Server::make(*layout, {OptimizerKind::sgd, {group}}, {}, 0,
+                                                     {.version = 0, .weights = all(0), .optimizer = {}}));
+  const auto step_on_device = [&] {
+    device.sums[0].assign(layout->chunks()[0].elements, static_cast<float>(local->part().count));
     step();
   };
-  ASSERT_TRUE(local->open(order, all(0), &there).ok());
-  while (local->more()) step_there();
+  ASSERT_TRUE(local->open(order, all(0), &device).ok());
+  while (local->more()) step_on_device();
   ASSERT_TRUE(local->close().ok());
   next_order();
-  const Result<bool> ahead = local->open_ahead(order, &there);
-  ASSERT_TRUE(ahead.ok() && *ahead && local->resident());
-  step_there();
+  const Result<bool> overlapped = local->open_overlapped(order, &device);
+  ASSERT_TRUE(overlapped.ok() && *overlapped && local->resident());
+  step_on_device();
   ASSERT_TRUE(local->rebase(all(10)).ok());
   EXPECT_TRUE(local->resident());
-  while (local->more()) step_there();
+  while (local->more()) step_on_device();
   ASSERT_TRUE(local->close().ok());
   EXPECT_EQ(local->get(0)[0], 8);
   EXPECT_TRUE(local->take_settled());
 }
 
-TEST_F(AheadSteps, BeginOnlyWhereTheRoundBeforeWasMade) {
-  order.ahead = 2;
-  EXPECT_FALSE(goes_ahead()) << "nothing was made";
+TEST_F(OverlappedSteps, BeginOnlyWhereTheRoundBeforeWasMade) {
+  order.overlapped = 2;
+  EXPECT_FALSE(goes_overlapped()) << "nothing was made";
   round(0);
-  EXPECT_FALSE(goes_ahead()) << "of the same round";
+  EXPECT_FALSE(goes_overlapped()) << "of the same round";
   next_order();
   next_order();
-  EXPECT_FALSE(goes_ahead()) << "of the round after the next";
+  EXPECT_FALSE(goes_overlapped()) << "of the round after the next";
   --order.version;
-  order.ahead = 0;
-  EXPECT_FALSE(goes_ahead()) << "it is not to";
-  order.ahead = 1;
-  EXPECT_TRUE(goes_ahead());
+  order.overlapped = 0;
+  EXPECT_FALSE(goes_overlapped()) << "it is not to";
+  order.overlapped = 1;
+  EXPECT_TRUE(goes_overlapped());
   step();
   local->drop();
   ++order.version;
-  EXPECT_FALSE(goes_ahead()) << "the round before came to nothing";
+  EXPECT_FALSE(goes_overlapped()) << "the round before came to nothing";
 }
 
-TEST_F(AheadSteps, OfWhichTheFirstHaveNoSamplesWaitForTheWeights) {
+TEST_F(OverlappedSteps, OfWhichTheFirstHaveNoSamplesWaitForTheWeights) {
   round(0);
   next_order();
   order.count = 1;
-  ASSERT_TRUE(goes_ahead());
-  EXPECT_TRUE(local->made_all_ahead()) << "its sample is of the last step";
+  ASSERT_TRUE(goes_overlapped());
+  EXPECT_TRUE(local->made_all_overlapped()) << "its sample is of the last step";
   ASSERT_TRUE(local->rebase(all(1)).ok());
   step();
   EXPECT_FALSE(local->more());

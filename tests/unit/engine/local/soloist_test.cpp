@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../../ps/server_residence.h"
+#include "../../ps/server_device_optimizer.h"
 #include "../head/fixture.h"
 
 namespace motley::engine {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kClip = 3;
 
-StretchOrder order_of(const ps::Server& server) {
+DelegatedSteps order_of(const ps::Server& server) {
   return {.number = 5,
           .steps = 3,
           .batches = BatchPlan(40, 16),
@@ -53,7 +53,7 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
 
     compute_step(soloist, layout);
-    const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version))).value();
+    const DelegatedStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version))).value();
     EXPECT_EQ(step.number, 5U);
     EXPECT_EQ(step.step, version);
     EXPECT_EQ(step.gradient_norm, norm);
@@ -94,28 +94,28 @@ TEST(Soloist, APartOfTheGradientIsNotEnough) {
   EXPECT_FALSE(soloist.took({16, 16, 0, 0}).ok());
 }
 
-void compute_there(Soloist& soloist, ps::ServerResidence& there, const Layout& layout) {
+void compute_on_device(Soloist& soloist, ps::ServerDeviceOptimizer& device, const Layout& layout) {
   const StepRange pass = soloist.pass();
   const auto weight = static_cast<double>(pass.count);
   soloist.begin(pass.count, weight, 0);
-  there.loss_sum = 2 * weight;
+  device.loss_sum = 2 * weight;
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
-    there.sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
+    device.sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
   EXPECT_TRUE(soloist.took({pass.count, weight, 0, 0}).ok());
 }
 
 TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
   const Layout layout = test_layout();
   ps::Server server = test_server(layout, kClip);
-  ps::ServerResidence there(server.fork());
+  ps::ServerDeviceOptimizer device(server.fork());
   Soloist here(order_of(server)), resident(order_of(server));
-  ASSERT_TRUE(resident.settle(&there));
+  ASSERT_TRUE(resident.settle(&device));
   EXPECT_TRUE(resident.resident());
   ps::Snapshot expected;
   for (int i = 0; i < 3; ++i) {
     compute_step(here, layout);
-    compute_there(resident, there, layout);
-    const StretchStep whole = here.finish(0.5, Time(200)).value(), step = resident.finish(0.5, Time(200)).value();
+    compute_on_device(resident, device, layout);
+    const DelegatedStep whole = here.finish(0.5, Time(200)).value(), step = resident.finish(0.5, Time(200)).value();
     expected = whole.after;
     EXPECT_EQ(step.step, whole.step);
     EXPECT_EQ(step.gradient_norm, whole.gradient_norm);
@@ -124,19 +124,19 @@ TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
     EXPECT_TRUE(step.after.weights.empty());
   }
   EXPECT_FALSE(resident.more());
-  const ps::Snapshot brought = resident.bring().value();
-  EXPECT_EQ(brought.version, 3U);
-  expect_same(brought.weights, expected.weights);
-  expect_same(brought.optimizer.at("momentum_buffer"), expected.optimizer.at("momentum_buffer"));
+  const ps::Snapshot downloaded = resident.download().value();
+  EXPECT_EQ(downloaded.version, 3U);
+  expect_same(downloaded.weights, expected.weights);
+  expect_same(downloaded.optimizer.at("momentum_buffer"), expected.optimizer.at("momentum_buffer"));
 }
 
 TEST(Soloist, ADeviceWithoutRoomStaysHere) {
   const Layout layout = test_layout();
   ps::Server server = test_server(layout, kClip);
-  ps::ServerResidence there(server.fork());
-  there.full = true;
+  ps::ServerDeviceOptimizer device(server.fork());
+  device.full = true;
   Soloist soloist(order_of(server));
-  EXPECT_FALSE(soloist.settle(&there));
+  EXPECT_FALSE(soloist.settle(&device));
   compute_step(soloist, layout);
   EXPECT_FALSE(soloist.finish(0.5, Time(200)).value().after.weights.empty());
 }
@@ -144,17 +144,17 @@ TEST(Soloist, ADeviceWithoutRoomStaysHere) {
 TEST(Soloist, ADivergedStepOnADeviceLeavesThoseBeforeIt) {
   const Layout layout = test_layout();
   ps::Server server = test_server(layout, kClip);
-  ps::ServerResidence there(server.fork());
+  ps::ServerDeviceOptimizer device(server.fork());
   Soloist soloist(order_of(server));
-  ASSERT_TRUE(soloist.settle(&there));
-  compute_there(soloist, there, layout);
+  ASSERT_TRUE(soloist.settle(&device));
+  compute_on_device(soloist, device, layout);
   ASSERT_TRUE(soloist.finish(0.5, Time(200)).ok());
-  compute_there(soloist, there, layout);
-  there.sums[0][3] = std::numeric_limits<float>::infinity();
-  const Result<StretchStep> step = soloist.finish(0.5, Time(250));
+  compute_on_device(soloist, device, layout);
+  device.sums[0][3] = std::numeric_limits<float>::infinity();
+  const Result<DelegatedStep> step = soloist.finish(0.5, Time(250));
   ASSERT_FALSE(step.ok());
   EXPECT_EQ(step.error().code, ErrorCode::diverged);
-  EXPECT_EQ(soloist.bring().value().version, 1U);
+  EXPECT_EQ(soloist.download().value().version, 1U);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct QuietOutput : WorkerOutput {
   void limit_task(std::uint64_t, std::uint64_t) override {}
   void finish_early(std::uint64_t) override {}
   void admitted(std::uint64_t) override {}
-  void make_steps(StretchOrder) override {}
+  void make_steps(DelegatedSteps) override {}
   void end_steps(std::uint64_t) override {}
   void step_done(std::uint64_t, std::uint64_t) override {}
   void disconnect(bool, const Error& why) override { ended = why.message; }

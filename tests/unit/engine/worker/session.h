@@ -38,7 +38,7 @@ struct Recorder final : WorkerOutput {
   }
   void limit_task(std::uint64_t number, std::uint64_t count) override { limits.emplace_back(number, count); }
   void finish_early(std::uint64_t number) override { finished_early.push_back(number); }
-  void make_steps(StretchOrder order) override { lent.push_back(std::move(order)); }
+  void make_steps(DelegatedSteps order) override { delegated.push_back(std::move(order)); }
   void end_steps(std::uint64_t number) override { cut.push_back(number); }
   void admitted(std::uint64_t worker) override { worker_number = worker; }
   void step_done(std::uint64_t version, std::uint64_t samples) override { steps.emplace_back(version, samples); }
@@ -60,7 +60,7 @@ struct Recorder final : WorkerOutput {
   std::vector<std::tuple<std::uint64_t, ChunkId, float>> arrived;
   std::vector<std::pair<bool, std::string>> ends;
   std::vector<std::uint64_t> finished_early, cut;
-  std::vector<StretchOrder> lent;
+  std::vector<DelegatedSteps> delegated;
   std::string config;
   SharedBytes model;
   std::uint64_t worker_number = 0, last_fence = 0;

@@ -116,8 +116,8 @@ wire::Hello hello() {
 // Of `connections` for data, which come in any order, one ends first.
 void hear_that_the_run_is_done(std::uint32_t connections) {
   transport::Tcp tcp({.io_threads = 1, .plaintext = true, .identity = {}});
-  Entrance door(tcp);
-  const fleet::JoinToken token = token_for(door.port());
+  Entrance head_listener(tcp);
+  const fleet::JoinToken token = token_for(head_listener.port());
   std::promise<Status> ended;
   WorkerHostOptions options;
   options.hello = hello();
@@ -130,14 +130,14 @@ void hear_that_the_run_is_done(std::uint32_t connections) {
   WorkerHost worker(options, std::move(events));
   worker.run_remote(tcp, {}, token);
 
-  Peer control = door.next();
+  Peer control = head_listener.next();
   control.hear<wire::Proof>();
   control.say(wire::ProofReply{proof_mac(token, "head", control.identity(), {}, Side::head)});
   control.say(wire::Admitted{.worker = 1, .fence = 1});
   std::vector<Peer> data;
   std::set<std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < connections; ++i) {
-    const auto attach = data.emplace_back(door.next()).hear<wire::Attach>();
+    const auto attach = data.emplace_back(head_listener.next()).hear<wire::Attach>();
     numbers.insert(attach.number);
     EXPECT_LT(attach.number, connections);
     EXPECT_EQ(attach.count, connections);
@@ -162,7 +162,7 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
     if (step.step == 0) first_step.set_value();
   };
   const auto listener = *tcp.listen({"127.0.0.1", 0}, [&](std::shared_ptr<transport::Connection> connection) {
-    scene.host->links().accept(std::move(connection));
+    scene.host->connections().accept(std::move(connection));
   });
   const fleet::JoinToken token = token_for(listener->port());
   const auto dial = [&] {

@@ -71,7 +71,7 @@ std::vector<report::AdviceGiven> advice_of(JournalOptions journal_options, doubl
   auto ledger = store::LedgerWriter::open(dir / "ledger", {1, 1, 32, 32, "data"});
   EXPECT_TRUE(ledger) << message(ledger);
   journal_options.run_dir = dir.path().string();
-  journal_options.mark_every = 1000;
+  journal_options.eval_point_every = 1000;
   Journal journal(std::move(journal_options), engine, std::move(*ledger), sink, [](const report::Event&) {});
   journal.begin();
   tell(journal);

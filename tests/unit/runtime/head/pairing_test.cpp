@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "fleet/token.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/train.h"
 #include "runtime/pairing.h"

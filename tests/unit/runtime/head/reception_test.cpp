@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "../../store/temporary.h"
-#include "runtime/head/door.h"
+#include "runtime/head/head_listener.h"
 
 namespace motley::runtime {
 namespace {

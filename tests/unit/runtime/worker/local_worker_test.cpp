@@ -7,13 +7,13 @@ namespace {
 
 WorkerHostOptions with_share(double share) {
   WorkerHostOptions options;
-  options.manners.duty = share;
+  options.resource_policy.duty = share;
   return options;
 }
 
-TEST(LocalWorker, WhoOwesItsDeviceRestIsLentNoSteps) {
+TEST(LocalWorker, NoStepsAreDelegatedToWhoOwesItsDeviceRest) {
   WorkerHost rests(with_share(0.5), {});
-  EXPECT_FALSE(rests.local_worker()->lend({.batches = BatchPlan(1, 1), .server = nullptr}, {}));
+  EXPECT_FALSE(rests.local_worker()->delegate({.batches = BatchPlan(1, 1), .server = nullptr}, {}));
 }
 
 TEST(LocalWorker, WhatIsOrderedAfterItsEndIsDropped) {
@@ -23,7 +23,7 @@ TEST(LocalWorker, WhatIsOrderedAfterItsEndIsDropped) {
     orders = host.local_worker();
   }
   const auto held = std::make_shared<int>(0);
-  EXPECT_TRUE(orders->lend(
+  EXPECT_TRUE(orders->delegate(
       {.batches = BatchPlan(1, 1), .server = nullptr},
       {.step = [held](auto, const auto&) { ADD_FAILURE() << "a step after the end"; }, .ended = [held](auto) {}}));
   orders->cut(1);
