@@ -51,7 +51,8 @@ ROOMS = {
     "src/modes/exact/": (re.compile(r'#include "(modes/(?:local|rounds)/[^"]+)"'), "a mode knows no other"),
     "src/modes/local/": (re.compile(r'#include "(modes/(?:exact|rounds)/[^"]+)"'), "a mode knows no other"),
     "src/modes/rounds/": (re.compile(r'#include "(modes/(?:exact|local)/[^"]+)"'), "a mode knows no other"),
-    "src/engine/head/": (re.compile(r'#include "(engine/(?:worker/|local/(?!delegated_steps\.h))[^"]*)"'), "it knows what it delegates"),
+    "src/engine/head/": (re.compile(r'#include "(engine/(?:worker/|local/(?!delegated_steps\.h))[^"]*)"'),
+                         "of workers it knows what it delegates"),
     "src/engine/worker/": (re.compile(r'#include "(engine/(?:head/|local/(?!local_worker\.h))[^"]*)"'), "frames reach the head"),
     "src/engine/local/": (re.compile(r'#include "(engine/(?:head|worker)/[^"]+)"'), "steps on a device need neither end of a session"),
 }

@@ -30,8 +30,8 @@ class Server(_server.Server):
         MADE.append(self)
         super().open(chunks)
 
-    def bring(self):
-        super().bring()
+    def download(self):
+        super().download()
         if "dies" in sys.argv and self.down == DIES * self.host.nbytes:
             os.kill(os.getpid(), signal.SIGKILL)
 
