@@ -1,7 +1,6 @@
 #include "report/lines.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +26,10 @@ std::string noise_text(const Noise& noise) {
 // What is typed elsewhere, by the likeliest address or by all.
 std::string typed(const std::vector<std::string>& addresses, const std::string& code, bool all) {
   std::string lines;
-  for (const std::string& address : std::span(addresses).first(all ? addresses.size() : 1))
-    lines += "  motley join " + address + " " + code + "\n";
+  for (const std::string& address : addresses) {
+    lines.append("  motley join ").append(address).append(" ").append(code).append("\n");
+    if (!all) break;
+  }
   return lines;
 }
 

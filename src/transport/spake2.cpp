@@ -144,12 +144,12 @@ Spake2::Scalar Spake2::scalar_of(std::string_view code) {
 Spake2::Scalar Spake2::random_scalar() {
   const Curve curve;
   Scalar scalar{};
-  while (scalar == Scalar{}) {
+  do {
     std::array<std::uint8_t, 64> wide{};
     random_bytes(wide);
     scalar = curve.reduced(wide);
     wipe(wide);
-  }
+  } while (std::ranges::all_of(scalar, [](std::uint8_t byte) { return byte == 0; }));
   return scalar;
 }
 
