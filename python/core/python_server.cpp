@@ -48,8 +48,8 @@ Status PythonServer::settle(const Snapshot& state, OptimizerKind kind) {
     nb::list chunks;
     for (const Chunk& chunk : layout_.chunks()) chunks.append(nb::make_tuple(chunk.offset, chunk.elements));
     python_.get().attr("open")(chunks);
-    using Arena = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    const auto host = nb::cast<Arena>(python_.get().attr("host"));
+    const auto host =
+        nb::cast<nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(python_.get().attr("host"));
     host_ = {host.data(), host.size()};
     device_optimizer_.emplace(python_.get().attr("device_optimizer"), layout_, host_, host_);
   });
