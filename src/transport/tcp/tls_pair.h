@@ -15,29 +15,29 @@ namespace motley::transport {
 class TlsPair {
  public:
   explicit TlsPair(std::uint64_t records_a_key = TlsSession::kRecordsAKey)
-      : near_(context_, TlsRole::client, {}, records_a_key), far_(context_, TlsRole::server, {}, records_a_key) {
+      : client_(context_, TlsRole::client, {}, records_a_key), server_(context_, TlsRole::server, {}, records_a_key) {
     using Step = TlsSession::Step;
-    for (Step near = Step::want_input, far = Step::want_input; near != Step::done || far != Step::done;) {
-      near = near_.handshake();
-      far = pass(near_, far_).handshake();
-      pass(far_, near_);
-      MOTLEY_ASSERT(near != Step::failed && far != Step::failed);
+    for (Step client = Step::want_input, server = Step::want_input; client != Step::done || server != Step::done;) {
+      client = client_.handshake();
+      server = pass(client_, server_).handshake();
+      pass(server_, client_);
+      MOTLEY_ASSERT(client != Step::failed && server != Step::failed);
     }
   }
-  TlsSession& near() { return near_; }
-  TlsSession& far() { return far_; }
+  TlsSession& client() { return client_; }
+  TlsSession& server() { return server_; }
 
  private:
   TlsSession& pass(TlsSession& from, TlsSession& to) {
-    std::vector<std::byte>& way = &to == &far_ ? to_far_ : to_near_;
+    std::vector<std::byte>& way = &to == &server_ ? to_server_ : to_client_;
     way = std::exchange(from.output(), {});
     to.provide(way);
     return to;
   }
 
   TlsContext context_{make_identity()};
-  TlsSession near_, far_;
-  std::vector<std::byte> to_far_, to_near_;
+  TlsSession client_, server_;
+  std::vector<std::byte> to_server_, to_client_;
 };
 
 }  // namespace motley::transport

@@ -92,16 +92,16 @@ class Course {
   }
 
   std::span<const std::byte> seal() {
-    tls_->near().output().clear();
+    tls_->client().output().clear();
     for (std::size_t at = 0; at < kTurnBytes; at += kRecordBytes)
-      tls_->near().seal(std::span<const std::byte>(plain_).subspan(at, kRecordBytes));
-    return tls_->near().output();
+      tls_->client().seal(std::span<const std::byte>(plain_).subspan(at, kRecordBytes));
+    return tls_->client().output();
   }
 
   void open(std::span<const std::byte> sealed) {
-    tls_->far().provide(sealed);
+    tls_->server().provide(sealed);
     for (std::size_t at = 0; at < kTurnBytes; at += kRecordBytes)
-      tls_->far().open(std::span(opened_).subspan(at, kRecordBytes));
+      tls_->server().open(std::span(opened_).subspan(at, kRecordBytes));
   }
 
   double (*clock_)();

@@ -41,51 +41,51 @@ TEST(Tls, ARecordOfAnySizeIsOpened) {
   TlsPair pair;
   for (const std::size_t size : {std::size_t{1}, std::size_t{15}, std::size_t{4097}, kRecordBytes}) {
     const Bytes plain = random_bytes_of(size);
-    pair.near().seal(plain);
-    EXPECT_EQ(opened(pair.far(), taken(pair.near())), plain);
-    pair.far().seal(plain);
-    EXPECT_EQ(opened(pair.near(), taken(pair.far()), 100), plain);
+    pair.client().seal(plain);
+    EXPECT_EQ(opened(pair.server(), taken(pair.client())), plain);
+    pair.server().seal(plain);
+    EXPECT_EQ(opened(pair.client(), taken(pair.server()), 100), plain);
   }
 }
 
 TEST(Tls, HalfARecordWaitsForTheRest) {
   TlsPair pair;
   const Bytes plain = random_bytes_of(1000);
-  pair.near().seal(plain);
-  const Bytes sealed = taken(pair.near());
-  EXPECT_EQ(opened(pair.far(), std::span(sealed).first(500)), Bytes());
-  EXPECT_EQ(opened(pair.far(), std::span(sealed).subspan(500)), plain);
+  pair.client().seal(plain);
+  const Bytes sealed = taken(pair.client());
+  EXPECT_EQ(opened(pair.server(), std::span(sealed).first(500)), Bytes());
+  EXPECT_EQ(opened(pair.server(), std::span(sealed).subspan(500)), plain);
 }
 
 TEST(Tls, AChangedBitEndsIt) {
   TlsPair pair;
-  pair.near().seal(random_bytes_of(100));
-  Bytes sealed = taken(pair.near());
+  pair.client().seal(random_bytes_of(100));
+  Bytes sealed = taken(pair.client());
   sealed[50] ^= std::byte{4};
-  pair.far().provide(sealed);
+  pair.server().provide(sealed);
   Bytes plain(kRecordBytes);
-  EXPECT_EQ(pair.far().open(plain).what, What::failed);
-  EXPECT_NE(pair.far().failure(), "");
+  EXPECT_EQ(pair.server().open(plain).what, What::failed);
+  EXPECT_NE(pair.server().failure(), "");
 }
 
 TEST(Tls, ARecordThatComesAgainEndsIt) {
   TlsPair pair;
-  pair.near().seal(random_bytes_of(100));
-  const Bytes sealed = taken(pair.near());
-  EXPECT_EQ(opened(pair.far(), sealed).size(), 100U);
-  pair.far().provide(sealed);
+  pair.client().seal(random_bytes_of(100));
+  const Bytes sealed = taken(pair.client());
+  EXPECT_EQ(opened(pair.server(), sealed).size(), 100U);
+  pair.server().provide(sealed);
   Bytes plain(kRecordBytes);
-  EXPECT_EQ(pair.far().open(plain).what, What::failed);
+  EXPECT_EQ(pair.server().open(plain).what, What::failed);
 }
 
 TEST(Tls, AFarewellIsTheEnd) {
   TlsPair pair;
-  pair.near().seal(random_bytes_of(10));
-  pair.near().seal_end();
-  const Bytes sealed = taken(pair.near());
-  EXPECT_EQ(opened(pair.far(), sealed).size(), 10U);
+  pair.client().seal(random_bytes_of(10));
+  pair.client().seal_end();
+  const Bytes sealed = taken(pair.client());
+  EXPECT_EQ(opened(pair.server(), sealed).size(), 10U);
   Bytes plain(1);
-  EXPECT_EQ(pair.far().open(plain).what, What::end);
+  EXPECT_EQ(pair.server().open(plain).what, What::end);
 }
 
 TEST(Tls, KeysAreRenewedAfterSoManyRecords) {
@@ -93,10 +93,10 @@ TEST(Tls, KeysAreRenewedAfterSoManyRecords) {
   const Bytes plain = random_bytes_of(10);
   std::vector<std::size_t> sizes;
   for (int i = 0; i < 5; ++i) {
-    pair.near().seal(plain);
-    const Bytes sealed = taken(pair.near());
+    pair.client().seal(plain);
+    const Bytes sealed = taken(pair.client());
     sizes.push_back(sealed.size());
-    EXPECT_EQ(opened(pair.far(), sealed), plain);
+    EXPECT_EQ(opened(pair.server(), sealed), plain);
   }
   EXPECT_GT(sizes[2], sizes[1]);  // what says that the keys change
   EXPECT_EQ(sizes[3], sizes[1]);
