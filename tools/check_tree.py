@@ -58,7 +58,7 @@ ROOMS = {
 }
 # The rooms of the Python package, lowest first: each may import those before it. ARCHITECTURE.md names them, too.
 PYTHON = "python/motley/"
-PYTHON_FLOORS = ["_core", "_errors", "_numbers", "_launch", "_state", "_machines", "_content", "_models", "_samples", "_trials",
+PYTHON_LAYERS = ["_core", "_errors", "_numbers", "_launch", "_state", "_machines", "_content", "_models", "_samples", "_trials",
                  "_optimizers", "_computing", "_runs", "__init__", "hf", "lightning", "dask", "ray", "_command", "__main__"]
 PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
@@ -135,7 +135,7 @@ def imported(text):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "motley":
-            names = [f"motley.{alias.name if alias.name in PYTHON_FLOORS else '__init__'}" for alias in node.names]
+            names = [f"motley.{alias.name if alias.name in PYTHON_LAYERS else '__init__'}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = ["motley.." if node.level else node.module]
         for name in names:
@@ -144,16 +144,16 @@ def imported(text):
                 yield "." if rest == "." else rest.partition(".")[0] or "__init__"
 
 
-def check_python_floors(path, text):
+def check_python_layers(path, text):
     if not path.startswith(PYTHON) or not path.endswith(".py"):
         return
     room = path.removeprefix(PYTHON).split("/")[0].removesuffix(".py")
     for used in imported(text):
-        unknown = [each for each in (room, used) if each not in PYTHON_FLOORS]
+        unknown = [each for each in (room, used) if each not in PYTHON_LAYERS]
         if unknown:
-            yield f"expected a room that PYTHON_FLOORS in tools/check_tree.py knows, found {unknown[0]}; add it there"
-        elif PYTHON_FLOORS.index(used) > PYTHON_FLOORS.index(room):
-            yield f"{room} imports {used}, which lies on a higher floor"
+            yield f"expected a room that PYTHON_LAYERS in tools/check_tree.py knows, found {unknown[0]}; add it there"
+        elif PYTHON_LAYERS.index(used) > PYTHON_LAYERS.index(room):
+            yield f"{room} imports {used}, which is in a higher layer"
 
 
 def check_purity(path, text):
@@ -208,7 +208,7 @@ def check_paths(path, text):
             yield f"a path of somebody's home directory in line {number}"
 
 
-RULES = [check_arrows, check_rooms, check_python_floors, check_purity, check_random, check_torch, check_network, check_size,
+RULES = [check_arrows, check_rooms, check_python_layers, check_purity, check_random, check_torch, check_network, check_size,
          check_documents, check_paths]
 
 

@@ -47,7 +47,7 @@ def test_arrows_have_no_cycle():
     ("python/motley/_samples/a.py", "import motley\n", "_samples imports __init__"),
     ("python/motley/_launch.py", "import motley._machines._system\n", "_launch imports _machines"),
     ("python/motley/_samples/a.py", "from ._b import c\n", "knows, found ."),
-    ("python/motley/_fancy/a.py", "from motley import _core\n", "room that PYTHON_FLOORS"),
+    ("python/motley/_fancy/a.py", "from motley import _core\n", "room that PYTHON_LAYERS"),
     ("src/cluster/a.cpp", "#include <thread>\n", "no clock, thread"),
     ("src/engine/a.cpp", "auto t = std::chrono::steady_clock::now();\n", "no clock, thread"),
     ("src/plan/a.cpp", "#include <fstream>\n", "no clock, thread"),
