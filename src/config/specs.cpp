@@ -36,7 +36,7 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples) {
   return {batch * steps, rounds(config.steps), rounds(config.evaluate_every)};
 }
 
-// More steps than were asked for would be another schedule, and other marks those of another run.
+// More steps than were asked for would be another schedule, and other evaluation points those of another run.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples) {
   if (!in_rounds(config)) return {};
   const std::uint64_t of_round = config.rounds_steps, of_epoch = quotient_up(samples, config.global_batch);

@@ -32,12 +32,12 @@ class Callbacks:
                             "class Logger:\n    def on_epoch(self, epoch): ...")
 
     @property
-    def holds_steps(self) -> bool:
+    def pauses_steps(self) -> bool:
         return self._on_step is not None
 
     @property
     def wants_steps(self) -> bool:
-        return self.holds_steps or bool(self.of("on_step"))
+        return self.pauses_steps or bool(self.of("on_step"))
 
     def of(self, what: str) -> list[Callable[[Any], None]]:
         return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
@@ -46,8 +46,8 @@ class Callbacks:
              steps: Callable[[int], int]) -> Callable[[_core.Event], None]:
         """To be called after each step; steps(version): its number. Errors: what the script did then to the model, or to what other
         machines would not see."""
-        flat = _model.vector(work.layout.flat_elements if self.holds_steps else 0)
-        beside = _Beside(work, optimizer, state, self.holds_steps)
+        flat = _model.vector(work.layout.flat_elements if self.pauses_steps else 0)
+        beside = _Beside(work, optimizer, state, self.pauses_steps)
 
         def told(event: _core.Event) -> None:
             step = Step(event, steps(event.version))

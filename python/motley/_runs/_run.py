@@ -231,7 +231,7 @@ class Run:
                 self._rounds = _rounds.of(launch, file, self._train.steps_per_epoch)
                 notes = _work.notes(work) + said + self._set_optimizer(script, work, steps, launch.resumed, asks)
                 self._best.resume(launch.resumed)
-            pauses = "never" if queue is not None else "steps" if self._told.holds_steps else "eval_points"
+            pauses = "never" if queue is not None else "steps" if self._told.pauses_steps else "eval_points"
             outside = self._rules.outside
             points = self._kept(bool(work.draws or self._told.wants_steps), on_way=queue is None)
             described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
@@ -393,7 +393,7 @@ class Run:
 
     def _asks(self, work: _work.Work, queue: _leases.LeaseQueue | None) -> dict[str, bool]:
         """What rounds do not do."""
-        return {"run.leases()": queue is not None, "ema": work.parts.decay is not None, "on_step": self._told.holds_steps,
+        return {"run.leases()": queue is not None, "ema": work.parts.decay is not None, "on_step": self._told.pauses_steps,
                 "a loss that asks for `step`, beside a test set": "step" in work.parts.asked and work.test is not None,
                 **self._rules.asks(),
                 "a train_loader with an order of its own (a sampler, or shuffled Shards)": self._train.orders is not None}

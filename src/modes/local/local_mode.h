@@ -27,7 +27,7 @@ struct Delegation {
   fleet::SessionId session = 0;
   fleet::WorkerId worker = 0;
   LeaseId lease = 0;
-  Interval steps{};  // lent
+  Interval steps{};  // delegated
   Time since{};      // the step it is at began
   Time deadline{};   // of that step
 };
