@@ -7,9 +7,11 @@ import signal
 import pytest
 
 import wire
-from program import settings
+from program import arguments, settings
 
-DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
+MADE_UP = {"samples": 20000, "features": 256, "classes": 20}
+STEPS = settings(train_global_batch=2048, train_seed=5)
+DATA = [*arguments(**MADE_UP, test=0, lr=0.02), *STEPS]
 LOCAL = ["--listen", "127.0.0.1:0"]
 
 
@@ -53,7 +55,8 @@ def test_interrupted_joiner_finishes_its_lease(motley):
     same_losses(head.losses(), alone(motley, *steps))
 
 
-HUGE = settings(data_uri="synthetic:200000:64:1000", train_global_batch=200000, train_micro_batch=200000, train_steps=1, data_test_uri="")
+HUGE = [*arguments(samples=200000, features=64, classes=1000, test=0),
+        *settings(train_global_batch=200000, train_micro_batch=200000, train_steps=1)]
 
 
 def test_second_interrupt_leaves_at_once(motley):
@@ -145,8 +148,8 @@ def final_files(run):
 def test_one_local_worker_resumes_to_the_same_bits(motley, tmp_path):
     """With clipping by the step before; tests/parity/test_determinism.py has other recipes, and every way to be killed."""
     dice = random.Random(3)
-    words = [*DATA, *settings(train_steps=60, train_checkpoint_seconds=0.3, optimizer_kind="adamw", optimizer_lr=0.003,
-                              data_test_uri="synthetic:500:256:20", train_clip_norm=0.5, train_clip_norm_of="previous"),
+    words = [*arguments(**MADE_UP, test=500, optimizer="adam", lr=0.003), *STEPS,
+             *settings(train_steps=60, train_checkpoint_seconds=0.3, train_clip_norm=0.5, train_clip_norm_of="previous"),
              "--device", "cpu", *LOCAL]
     whole = motley.run("train", "softmax", *words, "--run", "whole")
     assert whole.process.returncode == 0, whole.story()
