@@ -18,9 +18,8 @@ struct Context {
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models;
   std::unique_ptr<Output> sink;  // made after parsing
-  bool has_python = false;
-  std::string python{};                // its version
-  std::shared_ptr<TorchModels> torch;  // may be null
+  std::string python{};               // its version
+  std::shared_ptr<TorchFacts> torch;  // not null
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
 
@@ -60,9 +59,6 @@ void add_bench(CLI::App& app, Command& chosen);
 
 /// Whether a target is a Python script.
 inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
-
-/// Why `what` is not to be had in the native program.
-Error needs_python(const std::string& what);
 
 /// Trains or plans, as this process's rank among those that a launcher started says.
 Status start(Launch launch, Context& context);

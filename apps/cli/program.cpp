@@ -81,7 +81,7 @@ int run(int argc, char** argv, const Services& services) {
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
-  context.models = make_models(services.retrieve, services.bring, services.torch);
+  context.models = make_models();
   context.torch = services.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
@@ -106,7 +106,6 @@ int run(int argc, char** argv, const Services& services) {
     return usage_error(app, error, argc, argv);
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
-  context.has_python = static_cast<bool>(services.run_script);
   context.python = services.python;
   context.replace_sink(make_output(context.json));
   Status status;
@@ -167,11 +166,6 @@ int run_program(int argc, char** argv, const Services& services) {
   }
 }
 
-Error needs_python(const std::string& what) {
-  return {ErrorCode::usage, what + ": this motley was built without Python",
-          "pip install . brings one that runs scripts"};
-}
-
 Status start(Launch launch, Context& context) {
   if (Status status = take_rank(launch, context.stop, *context.sink); !status) return status;
   if (launch.role == Role::join) {  // standard output is the head's
@@ -192,7 +186,6 @@ std::string absolute(const std::string& path) {
 }
 
 Status hand_over(Context& context, Launch launch) {
-  if (!context.has_python) return needs_python(launch.script);
   launch.here = launch.head.train.here = absolute(".");
   for (std::string* path : {&launch.head.train.run_dir, &launch.head.train.token_file, &launch.join.token_file})
     *path = absolute(*path);

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from motley import _core, _launch
-from motley._content import _origins
-from motley._content._retrieve import retrieve
 from motley._errors import Error, in_words
 from motley._machines import _fetch, _packages
 
@@ -43,16 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, retrieve, _recipes, _origins.bring)
+    return _core.run_command(["motley", *words], run_script, _torch)
 
 
-def _recipes() -> Any:
-    """The built-in models by the torch of this Python; None: there is none."""
+def _torch() -> Any:
+    """What tells of this Python's torch; None: there is none."""
     try:
-        from motley._computing import _recipes
+        from motley._machines import _devices
     except ImportError:
         return None
-    return _recipes
+    return _devices
 
 
 def _export(words: list[str]) -> int:
