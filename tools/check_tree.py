@@ -59,7 +59,7 @@ ROOMS = {
 # The rooms of the Python package, lowest first: each may import those before it. ARCHITECTURE.md names them, too.
 PYTHON = "python/motley/"
 PYTHON_LAYERS = ["_core", "_errors", "_numbers", "_launch", "_state", "_machines", "_content", "_models", "_samples", "_trials",
-                 "_optimizers", "_computing", "_runs", "__init__", "hf", "lightning", "dask", "ray", "_command", "__main__"]
+                 "_optimizers", "_computing", "_runs", "__init__", "recipes", "hf", "lightning", "dask", "ray", "_command", "__main__"]
 PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
 COLUMNS_MAX = {".cpp": 120, ".h": 120, ".py": 140, ".sh": 140}
