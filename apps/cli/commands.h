@@ -52,13 +52,17 @@ void add_revoke(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
-void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 void add_env(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 
-/// Whether a target is a Python script.
-inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
+/// Whether a target is the name of a script that comes with the Python package.
+bool is_recipe(std::string_view target);
+/// Whether a target is a Python script, by its path or as a recipe.
+bool is_script(const std::string& target);
+/// --config FILE: what it says goes before what --set says.
+void add_config(CLI::App& command, std::string& file);
+Status take_config(const std::string& file, std::vector<std::string>& overrides);
 
 /// Trains or plans, as this process's rank among those that a launcher started says.
 Status start(Launch launch, Context& context);

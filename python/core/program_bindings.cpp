@@ -69,6 +69,7 @@ void bind_program(nb::module_& m) {
           "overrides", [](const cli::Launch& launch) { return launch.head.train.overrides; },
           [](cli::Launch& launch, std::vector<std::string> words) { launch.head.train.overrides = std::move(words); })
       .def_rw("script", &cli::Launch::script)
+      .def_rw("recipe", &cli::Launch::recipe)
       .def_ro("here", &cli::Launch::here)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",
@@ -84,6 +85,7 @@ void bind_program(nb::module_& m) {
       .def_prop_rw(
           "devices", [](cli::Launch& launch) { return launch.devices(); },
           [](cli::Launch& launch, std::vector<std::string> names) { launch.devices() = std::move(names); });
+  m.attr("recipes") = nb::cast(std::vector<std::string>(cli::kRecipes.begin(), cli::kRecipes.end()));
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 version: str
+recipes: list[str]
+"""Their names."""
 
 class Layout:
     """Where each tensor of a model lies in the flat vectors of float32.
@@ -135,6 +137,9 @@ def open_block_link(launch: Launch) -> BlockLink: ...
 
 class Launch:
     script: str
+    """Its path; of a recipe its name, until it is run. Empty: that of the run which goes on."""
+    recipe: str
+    """The name of the recipe that the script is; else empty."""
     @property
     def here(self) -> str:
         """The directory that the command was started in; else empty."""
