@@ -115,12 +115,13 @@ def test_a_trial_of_tune(cluster, tmp_path):
     pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError)
     code = ("import ray, motley.ray\nfrom ray import tune\n"
             f"ray.init(address={cluster.address!r}, log_to_driver=False)\n"
-            "trial = motley.ray.trainable('softmax', ['samples=2000', 'features=16', 'classes=4', 'test=0'])\n"
-            "tuner = tune.Tuner(trial, param_space={'train.steps': tune.grid_search([20, 1])},\n"
+            "trial = motley.ray.trainable('softmax', ['samples=2000', 'features=16', 'classes=4', 'test=0'],\n"
+            "    options=['--set', 'train.steps=20'])\n"
+            "tuner = tune.Tuner(trial, param_space={'lr': tune.grid_search([0.5, 0.001])},\n"
             f"    run_config=tune.RunConfig(storage_path={str(tmp_path)!r}, verbose=0))\n"
-            "print('best', tuner.fit().get_best_result('loss', 'min').config['train.steps'])\n")
+            "print('best', tuner.fit().get_best_result('loss', 'min').config['lr'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert "best 20" in done.stdout, done.stderr
+    assert "best 0.5" in done.stdout, done.stderr
 
 
 SEARCHED = '''
@@ -389,5 +390,5 @@ def test_a_trial_computes_with_the_processors_that_it_was_given(monkeypatch, sha
     monkeypatch.setattr(_tune.ray, "get_runtime_context", lambda: assigned)
     monkeypatch.setattr(_tune, "Supervised", supervised)
     with pytest.raises(Started):
-        _tune.trainable("softmax", (), (), None)({})
+        _tune.trainable("softmax", (), ())({})
     assert words[words.index("--threads") + 1] == threads
