@@ -4,7 +4,8 @@
 A head without a device and two workers, all on this machine, so that every number crosses the codec. gpt-mini reads this project's own
 texts and is judged by its mean loss over the last quarter of the steps and on the last tenth, which it does not see; fashion-cnn by its
 accuracy on the test images. The seed changes initial weights and sample order. `rounding` is fp32 in other micro-batches: whatever it
-differs by is the chance of a training, not a codec. Time means nothing here. One JSON object a line on standard output, a table on standard error.
+differs by is the chance of a training, not a codec. Time means nothing here. One JSON object a line on standard output, a table on
+standard error.
 
   bench/quality.py [--recipe gpt-mini --recipe fashion-cnn] [--codec int8 …] [--seeds N] [--set KEY=VALUE …]
 """

@@ -17,8 +17,8 @@ SIZES = arguments(samples=512, features=8, classes=3, test=0)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_who_computes_gets_no_more_rights(motley):
-    head = motley.start("train", "softmax", *SIZES, *settings(train_global_batch=32, train_steps=100000), "--run", "run", "--device", "none",
-                        "--listen", "127.0.0.1:0", "--token-file", "token")
+    head = motley.start("train", "softmax", *SIZES, *settings(train_global_batch=32, train_steps=100000), "--run", "run",
+                        "--device", "none", "--listen", "127.0.0.1:0", "--token-file", "token")
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
     head.wait_step(2)
     with open(f"/proc/{joiner.pid}/status", encoding="ascii") as status:
@@ -73,4 +73,5 @@ def test_a_configuration_beyond_what_is_trained_is_refused_by_name(motley, sent,
         joiner = motley.start("join", wire.token_text(head.token), "--device", "cpu")
         said = head.answers(sent)
     assert joiner.end() != 0, joiner.story()
-    assert named in joiner.error()["message"] and any(named.encode() in each for each in said.values() if isinstance(each, bytes)), (joiner.story(), said)
+    assert named in joiner.error()["message"], joiner.story()
+    assert any(named.encode() in each for each in said.values() if isinstance(each, bytes)), said

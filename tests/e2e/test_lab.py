@@ -211,7 +211,8 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
 
 def test_plans_tell_what_a_slow_link_carries(network, motley_path, tmp_path):
     nominal = 100e6 / 8
-    recipe = ["softmax", *arguments(samples=8192, features=4096, classes=256, test=0), *settings(train_global_batch=2048, train_steps=100000)]
+    recipe = ["softmax", *arguments(samples=8192, features=4096, classes=256, test=0),
+              *settings(train_global_batch=2048, train_steps=100000)]
     lab("rate", "first", "100mbit")
     try:
         with Starter(motley_path, tmp_path) as motley:

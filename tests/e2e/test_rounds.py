@@ -30,7 +30,8 @@ def rounds(steps, rate=None, momentum=0.9, overlap="none"):
 
 
 def alone(motley, run, *words, data=MADE_UP):
-    program = motley.run("train", "softmax", *arguments(**data), *SEEDED, *words, "--run", run, "--device", "cpu", "--listen", "127.0.0.1:0")
+    here = ["--run", run, "--device", "cpu", "--listen", "127.0.0.1:0"]
+    program = motley.run("train", "softmax", *arguments(**data), *SEEDED, *words, *here)
     assert program.process.returncode == 0, program.story()
     return program
 

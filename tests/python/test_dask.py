@@ -90,7 +90,8 @@ def test_what_was_started_ends_with_who_started_it(client, tmp_path):
     code = ("import distributed, motley.dask\n"
             f"client = distributed.Client({client.scheduler.address!r})\n"
             "motley.dask.launch(client, 'softmax', run='run', on_event=lambda event: print(event['event'], flush=True), arguments=\n"
-            f"    {arguments(samples=20000, features=256, classes=20, test=0)!r}, options={[*ON_BOTH, *settings(train_epochs=100000)]!r})\n")
+            f"    {arguments(samples=20000, features=256, classes=20, test=0)!r},\n"
+            f"    options={[*ON_BOTH, *settings(train_epochs=100000)]!r})\n")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as launcher:
         while launcher.stdout.readline() != "step\n":
             assert launcher.poll() is None
