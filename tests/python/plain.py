@@ -56,19 +56,12 @@ class GroupStatistics:
             layer.var = (1 - layer.momentum) * layer.var + layer.momentum * var
             seen.clear()
 
-    def finish(self, steps):
-        for layer in self.layers:
-            layer.running_mean.copy_(layer.mean)
-            layer.running_var.copy_(layer.var)
-            layer.num_batches_tracked.fill_(steps)
-
 
 def find_fashion():
-    places = [Path("/usr/share/datasets/fashion-mnist"), Path.home() / ".cache/motley/fashion-mnist"]
-    for place in places:
-        if (place / "train-images-idx3-ubyte.gz").is_file():
-            return place
-    raise FileNotFoundError(f"Fashion-MNIST: expected in {places[0]} or {places[1]}; `motley train fashion-cnn` fetches it")
+    place = Path("/usr/share/datasets/fashion-mnist")
+    if (place / "train-images-idx3-ubyte.gz").is_file():
+        return place
+    raise FileNotFoundError(f"Fashion-MNIST: expected in {place}; try: apt install dataset-fashion-mnist")
 
 
 def read_idx(directory, name):
