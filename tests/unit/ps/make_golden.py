@@ -2,7 +2,7 @@
 
 Run from the root of the project with a Python that has the pinned torch:
 
-    build/venv/bin/python tests/parity/make_ps_golden.py
+    build/venv/bin/python tests/unit/ps/make_golden.py
 
 Format, one item a line: "spec KEY VALUE", "group KEY=VALUE …" in order of groups, "tensor NAME GROUP SIZE…", then per
 step "step T", "lr LR…" by group, "norm X" where gradients are clipped, and per tensor "gradient" and "weights" (after
@@ -90,7 +90,7 @@ def write(path: pathlib.Path, spec: dict, groups: list[dict]) -> None:
 
 
 def main() -> None:
-    folder = pathlib.Path(__file__).resolve().parent.parent / "unit" / "ps" / "data"
+    folder = pathlib.Path(__file__).resolve().parent / "data"
     folder.mkdir(parents=True, exist_ok=True)
     decayed = {"weight_decay": 0.01}
     write(folder / "sgd.txt", {"kind": "sgd"}, [{"lr": 0.1}, {"lr": 0.05, **decayed}])
