@@ -38,6 +38,7 @@ ARROWS = {
     "torch": ["tensor", "wire", "builtin"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
+    "api": ["runtime"],
     "cli": ["bench", "softmax", "builtin", "http", "torch"],
     "python": ["runtime", "cli"],
 }
