@@ -35,6 +35,7 @@ ARROWS = {
     "softmax": ["data"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
+    "api": ["runtime"],
     "cli": ["bench", "softmax"],
     "python": ["runtime", "cli"],
 }
