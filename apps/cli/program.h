@@ -45,8 +45,6 @@ using ScriptRunner = std::function<int(const Launch&)>;
 
 /// What the program gets from where it runs.
 struct Services {
-  data::Retrieve retrieve{};             // without it no data set is downloaded
-  data::Bring bring{};                   // without it of all addresses http alone is fetched
   ScriptRunner run_script{};             // without it commands with a script are errors
   std::shared_ptr<TorchModels> torch{};  // without it there is softmax regression alone
   std::string python{};                  // the version of the Python that this runs in

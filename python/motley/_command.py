@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from motley import _core, _launch
-from motley._content import _origins
-from motley._content._retrieve import retrieve
 from motley._errors import Error, in_words
 from motley._machines import _fetch, _packages
 
@@ -43,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, retrieve, _recipes, _origins.bring)
+    return _core.run_command(["motley", *words], run_script, _recipes)
 
 
 def _recipes() -> Any:

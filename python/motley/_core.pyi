@@ -266,11 +266,9 @@ def report(json: bool, code: str, message: str, hint: str) -> None: ...
 def run_command(
     arguments: list[str],
     run_script: Callable[[Launch], int],
-    retrieve: Callable[[str, Callable[[bytes, int], bool]], str],
     torch: Callable[[], Any] | None = None,
-    bring: Callable[[str], str] | None = None,
 ) -> int:
-    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there."""
+    """`torch`: gives the module _recipes, or None where there is no torch."""
 
 class ScriptRules:
     """What a TorchScript file may be and do: adapters/builtin/script_rules.h. What is refused raises Error."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from motley import _core
-from motley._content._retrieve import retrieve
 from motley._errors import Error
 
 PLACED_BY_RAY = {"device": "each node's resources say which devices there are: ray start --num-gpus, --num-cpus, --resources",
@@ -85,7 +84,7 @@ def _split_script(words: list[str]) -> tuple[str, list[str]]:
         found.append(launch)
         return 0
 
-    if _core.run_command(["motley", *words], take, retrieve) != 0 or not found:
+    if _core.run_command(["motley", *words], take) != 0 or not found:
         raise SystemExit(2)  # the command said why
     return found[0].script, list(found[0].arguments)
 
