@@ -94,18 +94,3 @@ def test_is_not_led_from_https_to_http(came_from, leads_to, goes):
     else:
         with pytest.raises(urllib.error.URLError):
             redirects.redirect_request(asked, None, 302, "Found", {}, leads_to)
-
-
-def test_the_core_keeps_nothing_that_has_another_hash(monkeypatch, tmp_path, capfd):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    asked = []
-
-    def something_else(url, take):
-        asked.append(url)
-        return "" if take(CONTENT, len(CONTENT)) else "it was not taken"
-
-    words = ["motley", "train", "softmax", "--set", "data.uri=mnist", "--run", str(tmp_path / "run"), "--json"]
-    assert _core.run_command(words, lambda launch: 0, something_else) == 1
-    error = json.loads(capfd.readouterr().out.splitlines()[-1])
-    assert error["event"] == "error" and error["code"] == "network" and "SHA-256" in error["message"]
-    assert asked and not list((tmp_path / ".cache").rglob("*.gz*"))
