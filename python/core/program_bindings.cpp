@@ -6,48 +6,15 @@
 #include "bindings.h"
 #include "output.h"
 #include "program.h"
-#include "python_torch.h"
+#include "python_torch_facts.h"
 #include "runtime/head/block_desk.h"
 #include "runtime/head/reception.h"
 
 namespace motley::python {
 namespace {
 
-/// Downloads by a function of Python: retrieve(url, take), which calls take(bytes, total) and returns why it failed, or
-/// "".
-data::Retrieve by_python(const nb::callable& retrieve) {
-  return [retrieve = retrieve.ptr()](const std::string& url, const data::TakeBytes& take) -> Status {
-    const nb::gil_scoped_acquire gil;
-    const nb::object taker = nb::cpp_function([&take](const nb::bytes& bytes, std::uint64_t total) {
-      const std::span<const char> text(bytes.c_str(), bytes.size());
-      const nb::gil_scoped_release no_gil;
-      return take(std::as_bytes(text), total);
-    });
-    try {
-      const std::string why = nb::cast<std::string>(nb::handle(retrieve)(url, taker));
-      if (why.empty()) return {};
-      return Error{ErrorCode::network, why, ""};
-    } catch (nb::python_error& error) {
-      return error_of(error, "the download", ErrorCode::network);
-    }
-  };
-}
-
-/// By a function of Python: bring(address), which returns a path or raises motley.Error.
-data::Bring bring_by_python(const nb::callable& bring) {
-  return [bring = bring.ptr()](const std::string& address) -> Result<std::string> {
-    const nb::gil_scoped_acquire gil;
-    try {
-      return nb::cast<std::string>(nb::handle(bring)(address));
-    } catch (nb::python_error& error) {
-      return error_of(error, "the address " + address);
-    }
-  };
-}
-
-/// `retrieve`, `bring` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
-int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
-                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring) {
+/// `torch` outlives the command, so it is borrowed: it may be called without the GIL.
+int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& torch) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -62,11 +29,7 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       return 0;
     };
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
-                              {.retrieve = by_python(retrieve),
-                               .bring = bring ? bring_by_python(*bring) : data::Bring{},
-                               .run_script = keep,
-                               .torch = torch ? python_torch(*torch) : nullptr,
-                               .python = python});
+                              {.run_script = keep, .torch = python_torch_facts(torch), .python = python});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -106,6 +69,7 @@ void bind_program(nb::module_& m) {
           "overrides", [](const cli::Launch& launch) { return launch.head.train.overrides; },
           [](cli::Launch& launch, std::vector<std::string> words) { launch.head.train.overrides = std::move(words); })
       .def_rw("script", &cli::Launch::script)
+      .def_rw("recipe", &cli::Launch::recipe)
       .def_ro("here", &cli::Launch::here)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",
@@ -121,14 +85,14 @@ void bind_program(nb::module_& m) {
       .def_prop_rw(
           "devices", [](cli::Launch& launch) { return launch.devices(); },
           [](cli::Launch& launch, std::vector<std::string> names) { launch.devices() = std::move(names); });
+  m.attr("recipes") = nb::cast(std::vector<std::string>(cli::kRecipes.begin(), cli::kRecipes.end()));
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {
         cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
-  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"),
-        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none());
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("torch"));
 }
 
 }  // namespace motley::python

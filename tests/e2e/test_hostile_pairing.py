@@ -6,9 +6,9 @@ import ssl
 import pytest
 import wire
 
-from program import settings
+from program import arguments, settings
 
-ENDLESS = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
+ENDLESS = [*arguments(samples=20000, features=128, classes=10, test=0), *settings(train_global_batch=2048, train_steps=100000)]
 PAIR, PAIR_SHARE, PAIR_CONFIRM, PAIRED = 30, 31, 32, 33
 WRONG_CODES_MAX, AT_ONCE = 5, 4
 # The generator of P-256: a point as good as any for who does not know the code.

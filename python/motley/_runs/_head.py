@@ -13,7 +13,7 @@ from typing import Any
 
 from motley import _core, _launch
 from motley._errors import Error
-from motley._machines import _system
+from motley._machines import _fetch, _system
 from motley._machines._siblings import Siblings
 from motley._runs import _terminal
 
@@ -34,10 +34,10 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
     Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
     """
     siblings = Siblings(launch, script)
+    script.set_files(files)
     if launch.role == "plan":
         measured(_core.plan, launch, script, config, siblings)
         raise SystemExit(0)
-    script.set_files(files)
     live = _terminal.is_live(launch)
     head = _core.Head(launch, script, config, steps, pauses, live)
     output = _terminal.Output()
@@ -55,6 +55,8 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         if _launch.number() > 1:
             head.note(f"run {_launch.number()} of the script, in {head.directory}")
         siblings.start(head.token, head.note)
+        if launch.recipe:
+            pathlib.Path(head.directory, _fetch.RECIPE).write_bytes(_fetch.pack_recipe(launch.recipe, launch.arguments))
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Event] = {}  # by version, until they are evaluated
         while (event := _next(head)) is not None:

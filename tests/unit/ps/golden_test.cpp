@@ -1,4 +1,4 @@
-// Twenty steps of torch.optim on the same gradients, step by step. The files come from tests/parity/make_ps_golden.py.
+// Twenty steps of torch.optim on the same gradients, step by step. The files come from tests/unit/ps/make_golden.py.
 
 #include <gtest/gtest.h>
 
