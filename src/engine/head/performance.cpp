@@ -12,8 +12,8 @@
 namespace motley::engine {
 namespace {
 
-constexpr std::uint64_t kPassMost = 1U << 30;    // samples
-constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+constexpr std::uint64_t kPassMost = 1U << 30;  // samples
+constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
