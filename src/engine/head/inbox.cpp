@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "compute/device_care.h"
 #include "engine/head/contribution.h"
 #include "modes/work/pass.h"
 #include "wire/fingerprint.h"
@@ -333,7 +334,9 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
     parts_.performance.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
   if (const auto cost = plan::heard(ready.wire_seconds)) parts_.performance.costs(session.worker, *cost);
-  feed_(modes::WorkerReady{session.id, session.worker, ready.numbers});
+  const bool watched = compute::needs_care(session.hello.device);
+  if (watched) parts_.performance.has_pass_sizes(session.worker);
+  feed_(modes::WorkerReady{session.id, session.worker, ready.numbers, watched});
 }
 
 void Inbox::name_worker(Session& session) {
