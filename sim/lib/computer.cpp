@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -55,17 +54,15 @@ class Computer::Reports final : public Sink {
 };
 
 Result<Data> open_data(const RunSetup& run) {
-  const auto open = [&](std::uint64_t size, const std::string& part) {
-    const std::string uri =
-        "synthetic:" + std::to_string(size) + ":" + std::to_string(run.features) + ":" + std::to_string(run.classes);
-    return data::open_dataset(uri, part, {});
+  const auto make = [&](std::uint64_t size, softmax::Part part) {
+    return softmax::Blobs::make({size, run.features, run.classes}, part);
   };
   Data data;
-  Result<std::shared_ptr<const data::Dataset>> train = open(run.train_samples, "train");
+  Result<std::shared_ptr<const softmax::Blobs>> train = make(run.train_samples, softmax::Part::train);
   if (!train) return std::move(train).error();
   data.train = std::move(*train);
   if (run.test_samples == 0) return data;
-  Result<std::shared_ptr<const data::Dataset>> test = open(run.test_samples, "test");
+  Result<std::shared_ptr<const softmax::Blobs>> test = make(run.test_samples, softmax::Part::test);
   if (!test) return std::move(test).error();
   data.test = std::move(*test);
   return data;

@@ -1,21 +1,15 @@
 #pragma once
-// What head and workers alike load before training: data sets and the model file.
+// What head and workers alike have before training: computations, devices, places of this machine.
 
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "config/config.h"
-#include "data/dataset.h"
 #include "runtime/model_provider.h"
 #include "runtime/worker/worker_host.h"
 
 namespace motley::runtime {
-
-/// The copy of a TorchScript file that a run keeps in its directory.
-inline constexpr const char* kModelFile = "model.pt";
-/// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.
-Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
 /// Vectors of the model's size that a process takes after its workers are prepared.
 constexpr std::uint64_t kCopiesOfHead = 11;  // of which five are steps on their way from a worker that is alone
