@@ -115,9 +115,10 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
   const OnDevice* on_device = frame.body.on_device();
   const bool looked_at = lease->doubt.withheld || lease->doubt.compared;
-  const bool lost = on_device != nullptr && !parts_.server.on_device();
+  DeviceServer* const device = parts_.on_device.device();
+  const bool lost = on_device != nullptr && device == nullptr;
   Result<SharedBytes> fetched{SharedBytes()};
-  if (on_device != nullptr && looked_at && !lost) fetched = parts_.server.on_device()->fetch(frame.body);
+  if (on_device != nullptr && looked_at && !lost) fetched = device->fetch(frame.body);
   // The server left the device meanwhile: it is computed again.
   if (lost || !fetched) return feed_(modes::LeaseFailed{session.id, lease->id});
   std::optional<codec::Encoded> values;
