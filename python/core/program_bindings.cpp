@@ -30,9 +30,7 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       return 0;
     };
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
-                              {.run_script = keep,
-                               .torch = torch ? python_torch(*torch) : nullptr,
-                               .python = python});
+                              {.run_script = keep, .torch = torch ? python_torch(*torch) : nullptr, .python = python});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -93,8 +91,7 @@ void bind_program(nb::module_& m) {
         cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
-  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"),
-        nb::arg("torch") = nb::none());
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("torch") = nb::none());
 }
 
 }  // namespace motley::python
