@@ -2,13 +2,12 @@
 BUILD := build/release
 JOBS ?= $(shell tools/jobs)
 PYTHON := build/venv/bin/python
-MOTLEY := $(BUILD)/apps/cli/motley
 NINJA := cmake --build $(BUILD) -j $(JOBS)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v clang-format || echo clang-format-19))
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-scale bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-scale bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -16,11 +15,9 @@ help: ## list the targets
 setup: ## install what building and testing need (apt or brew, build/venv)
 	@tools/bootstrap test
 
-build: ## build the program: build/motley
+build: ## build the program: build/motley, the command of the Python package in build/python-env
 	@tools/bootstrap demo
-	@tools/configure
-	@$(NINJA) --target motley_cli
-	@ln -sfn release/apps/cli/motley build/motley
+	@JOBS=$(JOBS) tools/python_env
 
 demo: build ## train a CNN on Fashion-MNIST on this machine
 	build/motley train fashion-cnn
@@ -29,12 +26,8 @@ test: ## build everything and run the tests, with ALL=1 the nightly ones too; in
 	@tools/bootstrap test
 	@tools/configure MOTLEY_BUILD_TESTS=ON
 	@$(NINJA)
-	@ln -sfn release/apps/cli/motley build/motley
+	@JOBS=$(JOBS) tools/python_env
 	@tools/run_tests $(if $(ALL),--all)
-
-python: ## install the Python package into build/python-env
-	@tools/bootstrap test
-	@tools/python_env
 
 unit: ## the C++ tests alone
 	@tools/bootstrap test
@@ -50,13 +43,14 @@ bench: bench-one bench-python bench-planner bench-transport bench-codec bench-se
 
 bench-build:
 	@tools/bootstrap bench
+	@JOBS=$(JOBS) tools/python_env
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
-	@$(NINJA) --target motley_cli cnn_loop planner_bench prediction_bench wire_bench codec_bench server_bench
+	@$(NINJA) --target planner_bench prediction_bench wire_bench codec_bench server_bench
 
-bench-one: bench-build ## one local worker beside a plain libtorch loop
+bench-one: build ## one local worker of a recipe beside a plain PyTorch loop
 	$(PYTHON) bench/one_worker.py
 
-bench-python: python ## one worker of a Python script beside a plain PyTorch loop; an empty body of an epoch
+bench-python: build ## one worker of a Python script beside a plain PyTorch loop; an empty body of an epoch
 	$(PYTHON) bench/python_script.py
 	$(PYTHON) bench/empty_body.py
 	$(PYTHON) bench/compared_data.py
@@ -96,7 +90,7 @@ bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (
 	$(PYTHON) bench/lab.py
 	$(PYTHON) bench/lab.py --recipe gpt-mini
 
-bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, root)
+bench-ray: build ## a run on a Ray cluster beside the same without Ray (Linux, root)
 	$(PYTHON) bench/ray_lab.py
 
 bench-plan: bench-build ## predicted against reached speed over mixes, links and models (Linux, root)
@@ -112,7 +106,7 @@ bench-rounds: bench-build ## how much of the time hosts compute in rounds over s
 bench-auto: bench-build ## what train.mode=auto takes on links of the lab, and whether it was right (Linux, root; half an hour)
 	$(PYTHON) bench/lab_auto.py
 
-bench-data: python ## a machine with an empty disk fetches data beside a run: link, steps, first lease (Linux, root)
+bench-data: build ## a machine with an empty disk fetches data beside a run: link, steps, first lease (Linux, root)
 	$(PYTHON) bench/lab_data.py
 	$(PYTHON) bench/lab_address.py
 

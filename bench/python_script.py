@@ -51,7 +51,7 @@ def make(name, samples):
         import resnet
 
         return resnet.make(name), torch.randn(samples, 3, 32, 32), torch.randint(10, (samples,))
-    sys.path.insert(0, str(measure.ROOT / "tests" / "parity"))
+    sys.path.insert(0, str(measure.ROOT / "tests" / "python"))
     import plain
 
     x, y = plain.load_idx(plain.find_fashion())["train"]

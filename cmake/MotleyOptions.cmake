@@ -1,13 +1,11 @@
 # Options, standard, warnings, sanitizers.
-option(MOTLEY_WITH_TORCH "Build adapters/torch against the wheel in the Python environment MOTLEY_PYTHON" ${PROJECT_IS_TOP_LEVEL})
-option(MOTLEY_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_BUILD_TESTS "Build the tests and the simulator" OFF)
 option(MOTLEY_WITHOUT_PROPERTY_TESTS "Build the tests without those that need RapidCheck" OFF)
-option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
+option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks and the simulator" OFF)
 option(MOTLEY_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
-option(MOTLEY_BUILD_PYTHON "Build the Python extension, and not the program" OFF)
+option(MOTLEY_BUILD_PYTHON "Build the Python extension, which is the program" OFF)
 set(MOTLEY_STAGE "" CACHE PATH "Headers and static libraries instead of the system's, as tools/wheels lays them out")
 set(MOTLEY_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
-set(MOTLEY_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH "Python that has the pinned torch")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

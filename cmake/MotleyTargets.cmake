@@ -56,16 +56,14 @@ function(motley_precompile target)
   target_compile_options(${target} PRIVATE "$<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
-# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target [THREADS] [HALVES]): a GoogleTest program from all .cpp
-# files of `dir`, known to ctest test by test, with the precompiled headers of `target`. THREADS: more than one runs in it. HALVES:
-# ctest knows it as two halves, because starting it takes longer than most of its tests do. Its files are compiled several at once,
-# so what they name for themselves is named once in `dir`. Nothing where there are no files, or where a library or an EXTRA target
-# is not there.
+# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets [THREADS]): a GoogleTest program from all .cpp files of `dir`, known to
+# ctest test by test. THREADS: more than one runs in it. Its files are compiled several at once, so what they name for themselves is
+# named once in `dir`. Nothing where there are no files, or where an EXTRA target is not there.
 function(motley_test name)
-  cmake_parse_arguments(arg "THREADS;HALVES" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "DIRECTORY" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
   motley_of_this_system(sources)
-  if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
+  if(NOT sources)
     return()
   endif()
   foreach(target ${arg_EXTRA})
@@ -76,18 +74,11 @@ function(motley_test name)
   add_executable(${name} ${sources})
   list(TRANSFORM arg_LIBRARIES PREPEND motley::)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)
-  motley_precompile(${name} REUSE_FROM ${arg_HEADERS})
+  motley_precompile(${name} REUSE_FROM test_headers)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
-  if(arg_HALVES)
-    foreach(half 0 1)
-      add_test(NAME ${name}.${half} COMMAND ${name} --gtest_brief=1)
-      set_tests_properties(${name}.${half} PROPERTIES TIMEOUT 600 ENVIRONMENT "GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}")
-    endforeach()
-  else()
-    gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 600
-                         LABELS "$<$<BOOL:${arg_THREADS}>:threads>")
-  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 600
+                       LABELS "$<$<BOOL:${arg_THREADS}>:threads>")
   add_dependencies(tests ${name})
   if(arg_THREADS)
     add_dependencies(tests_with_threads ${name})

@@ -33,20 +33,16 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "blocks", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
-    "builtin": ["data", "wire"],
-    "http": ["data"],
-    "torch": ["tensor", "wire", "builtin"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
-    "cli": ["bench", "softmax", "builtin", "http", "torch"],
+    "api": ["runtime"],
+    "cli": ["bench", "softmax"],
     "python": ["runtime", "cli"],
 }
 # What a folder uses without handing it on.
-PRIVATE_ARROWS = {"codec": ["machine"], "ps": ["machine"], "data": ["machine"], "torch": ["machine"]}
+PRIVATE_ARROWS = {"codec": ["machine"], "ps": ["machine"]}
 # Rooms within a folder: what a file there may not include, and why.
 ROOMS = {
-    "src/data/source/": (re.compile(r'#include "(data/(?!source/)[^"]+)"'), "a source knows nothing of what its bytes mean"),
-    "src/data/format/": (re.compile(r'#include "(data/source/(?!source\.h|buffer\.h)[^"]+)"'), "a format reads any source"),
     "src/modes/work/": (re.compile(r'#include "(modes/(?:exact|local|rounds)/[^"]+)"'), "what modes share knows none of them"),
     "src/modes/exact/": (re.compile(r'#include "(modes/(?:local|rounds)/[^"]+)"'), "a mode knows no other"),
     "src/modes/local/": (re.compile(r'#include "(modes/(?:exact|rounds)/[^"]+)"'), "a mode knows no other"),
@@ -59,7 +55,7 @@ ROOMS = {
 # The rooms of the Python package, lowest first: each may import those before it. ARCHITECTURE.md names them, too.
 PYTHON = "python/motley/"
 PYTHON_LAYERS = ["_core", "_errors", "_numbers", "_launch", "_state", "_machines", "_content", "_models", "_samples", "_trials",
-                 "_optimizers", "_computing", "_runs", "__init__", "hf", "lightning", "dask", "ray", "_command", "__main__"]
+                 "_optimizers", "_computing", "_runs", "__init__", "recipes", "hf", "lightning", "dask", "ray", "_command", "__main__"]
 PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
 COLUMNS_MAX = {".cpp": 120, ".h": 120, ".py": 140, ".sh": 140}
@@ -169,9 +165,8 @@ def check_random(path, text):
 
 
 def check_torch(path, text):
-    allowed = ("adapters/torch/", "tests/unit/torch/", "bench/cnn_loop")
-    if pathlib.PurePath(path).suffix in CODE and not path.startswith(allowed) and TORCH.search(text):
-        yield "torch is included in adapters/torch only"
+    if pathlib.PurePath(path).suffix in CODE and not path.startswith("examples/cpp/") and TORCH.search(text):
+        yield "torch is included in examples/cpp only"
 
 
 def check_network(path, text):

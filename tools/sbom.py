@@ -15,11 +15,9 @@ import subprocess
 import sys
 import uuid
 
-# What CMake looks for, and the packages it comes from: of Debian and of Homebrew. None: part of the system.
+# What CMake looks for, and the packages it comes from: of Debian and of Homebrew.
 LINKED = {
     "OpenSSL": ("libssl-dev", "openssl@3"),
-    "ZLIB": ("zlib1g-dev", None),
-    "CURL": ("libcurl4-openssl-dev", None),
     "CLI11": ("libcli11-dev", "cli11"),
     "tomlplusplus": ("libtomlplusplus-dev", "tomlplusplus"),
     "nlohmann_json": ("nlohmann-json3-dev", "nlohmann-json"),
@@ -46,7 +44,7 @@ def library(name, debian, brew):
     installed = output_of("dpkg-query", "-W", "-f", "${Version}", debian)
     if installed:
         return component | {"version": installed, "purl": f"pkg:deb/{distribution()}/{debian}@{installed}"}
-    listed = output_of("brew", "list", "--versions", brew).split() if brew else []
+    listed = output_of("brew", "list", "--versions", brew).split()
     if len(listed) > 1:
         return component | {"version": listed[-1], "purl": f"pkg:brew/{brew}@{listed[-1]}"}
     return component | {"purl": f"pkg:deb/{distribution()}/{debian}"}  # whoever builds elsewhere has a version of it
@@ -63,8 +61,8 @@ def python_packages(tools):
     found = [python_package("torch", torch[1], [], "required")]
     for block in re.split(r"\n(?=[A-Za-z])", (tools / "requirements.lock").read_text().strip()):
         name, version = re.match(r"([A-Za-z0-9._-]+)==(\S+)", block).groups()
-        # They build, test and measure; none is part of the program.
-        found.append(python_package(name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", block), "excluded"))
+        scope = "required" if name == "nanobind" else "excluded"  # the others build, test and measure; none is part of the program
+        found.append(python_package(name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", block), scope))
     return found
 
 

@@ -18,9 +18,8 @@ struct Context {
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models;
   std::unique_ptr<Output> sink;  // made after parsing
-  bool has_python = false;
-  std::string python{};                // its version
-  std::shared_ptr<TorchModels> torch;  // may be null
+  std::string python{};               // its version
+  std::shared_ptr<TorchFacts> torch;  // not null
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
 
@@ -53,16 +52,17 @@ void add_revoke(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
-void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 void add_env(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 
-/// Whether a target is a Python script.
-inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
-
-/// Why `what` is not to be had in the native program.
-Error needs_python(const std::string& what);
+/// Whether a target is the name of a script that comes with the Python package.
+bool is_recipe(std::string_view target);
+/// Whether a target is a Python script, by its path or as a recipe.
+bool is_script(const std::string& target);
+/// --config FILE: what it says goes before what --set says.
+void add_config(CLI::App& command, std::string& file);
+Status take_config(const std::string& file, std::vector<std::string>& overrides);
 
 /// Trains or plans, as this process's rank among those that a launcher started says.
 Status start(Launch launch, Context& context);

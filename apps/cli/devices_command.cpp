@@ -9,7 +9,7 @@ void add_devices(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("devices", "list the devices of this machine");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      for (const runtime::Device& device : context.models->devices()) {
+      for (const runtime::Device& device : context.torch->devices()) {
         if (context.json) {
           print_json_line(nlohmann::ordered_json{{"event", "device"},
                                                  {"device", device.name},

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "data/dataset.h"
 #include "machine/known_faults.h"
 #include "machine/network_hints.h"
 #include "machine/processor.h"
@@ -22,18 +21,10 @@ struct Finding {
   std::string text, hint;
 };
 
-Finding check_torch(TorchModels* torch) {
-  if (torch == nullptr)
-    return {"torch", false, "this motley was built without torch: it trains softmax only", "make build"};
-  const std::string version = torch->version();
+Finding check_torch(TorchFacts& torch) {
+  const std::string version = torch.version();
   if (!version.empty()) return {"torch", true, version, ""};
-  return {"torch", false, "this Python has no torch: it trains softmax only", torch->how_to_get()};
-}
-
-Finding check_data(const std::string& name) {
-  const auto found = data::open_dataset(name, "train", {});
-  if (found) return {"data " + name, true, std::to_string((*found)->size()) + " samples", ""};
-  return {"data " + name, false, found.error().message, found.error().hint};
+  return {"torch", false, "this Python has no torch: it trains softmax only", torch.how_to_get()};
 }
 
 Finding check_port() {
@@ -67,14 +58,12 @@ Finding check_system() {
 }
 
 // A device, and what is publicly known to be wrong with it.
-std::vector<Finding> check_device(const runtime::Device& device, TorchModels* torch) {
+std::vector<Finding> check_device(const runtime::Device& device, TorchFacts& torch) {
   std::vector<Finding> findings{{"device " + device.name, true, device.description, ""}};
   if (device.name != "mps") return findings;
   std::string mlx;
-  if (torch != nullptr) {
-    for (const auto& [name, version] : torch->facts())
-      if (name == "mlx") mlx = version;
-  }
+  for (const auto& [name, version] : torch.facts())
+    if (name == "mlx") mlx = version;
   const machine::System system = machine::this_system();
   for (const machine::KnownFault& fault : machine::known_faults_of_mps(system.name, system.build, mlx))
     findings.push_back({"device mps", false, fault.what, fault.remedy});
@@ -104,12 +93,11 @@ void add_doctor(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      std::vector<Finding> findings{check_system(), check_torch(context.torch.get()), check_addresses(), check_port(),
+      std::vector<Finding> findings{check_system(), check_torch(*context.torch), check_addresses(), check_port(),
                                     check_disk()};
       std::ranges::move(check_surroundings(), std::back_inserter(findings));
-      for (const runtime::Device& device : context.models->devices())
-        std::ranges::move(check_device(device, context.torch.get()), std::back_inserter(findings));
-      findings.push_back(check_data("fashion-mnist"));
+      for (const runtime::Device& device : context.torch->devices())
+        std::ranges::move(check_device(device, *context.torch), std::back_inserter(findings));
       for (const Finding& finding : findings) {
         if (context.json) {
           print_json_line(nlohmann::ordered_json{

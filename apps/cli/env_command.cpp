@@ -48,20 +48,19 @@ Facts facts_of(Context& context) {
   const int wsl = machine::wsl_version();
   const std::string driver = machine::nvidia_driver();
   const auto spare = machine::spare_memory_bytes();
-  const std::string kind = context.has_python ? " (Python package)" : " (native program)";
-  Facts facts{{"motley", MOTLEY_VERSION + kind},
+  Facts facts{{"motley", MOTLEY_VERSION},
               {"system",
                system.name + (system.build.empty() ? "" : " (" + system.build + ")") + ", " + machine::architecture()},
               {"wsl", wsl == 0 ? "no" : std::to_string(wsl)},
               {"processor", machine::processor_name()},
               {"memory", gibibytes(machine::memory_bytes()) + (spare ? ", " + gibibytes(*spare) + " free" : "")},
               {"threads", threads()}};
-  if (!context.python.empty()) facts.emplace_back("python", context.python);
-  const Facts torch = context.torch ? context.torch->facts() : Facts{};
+  facts.emplace_back("python", context.python);
+  const Facts torch = context.torch->facts();
   if (torch.empty()) facts.emplace_back("torch", "none");
   facts.insert(facts.end(), torch.begin(), torch.end());
   facts.emplace_back("driver", driver.empty() ? "no NVIDIA driver" : "NVIDIA " + driver);
-  for (const runtime::Device& device : context.models->devices())
+  for (const runtime::Device& device : context.torch->devices())
     facts.emplace_back("device " + device.name, described(device));
   return facts;
 }

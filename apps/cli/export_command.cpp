@@ -4,7 +4,6 @@
 
 #include "checkpoint_source.h"
 #include "commands.h"
-#include "runtime/inputs.h"
 
 namespace motley::cli {
 namespace {
@@ -29,31 +28,13 @@ Status copy_safetensors(const ExportArguments& arguments, const store::Checkpoin
 }
 
 Status run_export(const ExportArguments& arguments, Context& context) {
-  Result<store::CheckpointContent> content = read_source(arguments.source, *context.sink);
-  if (!content) return content.error();
-  const std::string extension = fs::path(arguments.target).extension().string();
-  Status status;
-  if (extension == ".safetensors") {
-    status = copy_safetensors(arguments, *content);
-  } else if (extension == ".pt") {
-    Result<config::RunConfig> config = config::parse(content->config, arguments.source);
-    if (!config) return config.error();
-    runtime::ModelInputs inputs;
-    inputs.config = &*config;
-    const fs::path source(arguments.source);
-    const fs::path run = is_checkpoint(source) ? source / ".." / ".." : source;
-    status = runtime::load_model_file(*config, run / runtime::kModelFile, inputs);
-    if (status && (!context.torch || context.torch->version().empty()))
-      status = no_torch("TorchScript export of " + config->model_kind, context.torch.get());
-    if (status) {
-      status = context.torch->export_torchscript(spec_of(*config, inputs.file, *content), content->layout,
-                                                 content->weights, content->frozen, content->step, arguments.target);
-    }
-  } else {
-    return Error{ErrorCode::usage,
-                 arguments.target + ": expected a name that ends in .pt (TorchScript) or .safetensors", "model.pt"};
+  if (fs::path(arguments.target).extension() != ".safetensors") {  // .pt is Python's
+    return Error{ErrorCode::usage, arguments.target + ": expected a name that ends in .safetensors or .pt",
+                 "model.safetensors"};
   }
-  if (!status) return status;
+  const Result<store::CheckpointContent> content = read_source(arguments.source, *context.sink);
+  if (!content) return content.error();
+  if (Status status = copy_safetensors(arguments, *content); !status) return status;
   if (context.json) {
     print_json_line(
         nlohmann::ordered_json{{"event", "export"}, {"step", content->step}, {"path", arguments.target}}.dump());
@@ -67,11 +48,10 @@ Status run_export(const ExportArguments& arguments, Context& context) {
 
 void add_export(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command = app.add_subcommand("export", "write a run's model as TorchScript (.pt) or safetensors");
-  command->footer(
-      "With the Python package, of a script's run: --torch FILE.pt, for torch.load, with the optimizer's state");
+  CLI::App* command = app.add_subcommand(
+      "export", "write a run's model as safetensors, or for torch.load (.pt), with its optimizer's state");
   command->add_option("run", arguments->source, "a run's directory, or one of its checkpoints")->required();
-  command->add_option("file", arguments->target, "FILE.pt or FILE.safetensors")->required();
+  command->add_option("file", arguments->target, "FILE.safetensors or FILE.pt")->required();
   command->callback(
       [&chosen, arguments] { chosen = [arguments](Context& context) { return run_export(*arguments, context); }; });
 }

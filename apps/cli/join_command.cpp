@@ -24,7 +24,7 @@ struct JoinArguments {
   runtime::JoinOptions options;
 };
 
-/// Whether the script of a run can be offered: running it is asked for at a terminal.
+/// Whether something can be asked for at a terminal.
 bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
 /// WHERE, then the code in one piece or several, then the script.
@@ -122,19 +122,17 @@ Status run_join(JoinArguments& arguments, Context& context) {
     if (arguments.fetch) return Error{ErrorCode::usage, "--fetch brings the script: expected none", ""};
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
   }
-  if (arguments.fetch && !context.has_python) return needs_python("--fetch");
-  if (arguments.fetch || (context.has_python && somebody_answers())) {
-    JoinDisplay display(*context.sink);
-    Result<SharedBytes> files = fetch(arguments.options, display, context);
-    if (files) {
-      return hand_over(context, {.role = Role::join,
-                                 .join = arguments.options,
-                                 .fetched = std::move(*files),
-                                 .agreed = arguments.yes,
-                                 .installs = arguments.install});
-    }
-    if (arguments.fetch || files.error().code != ErrorCode::mismatch) return files.error();
+  // A recipe comes by its name; of a script it is asked whether it is to run here.
+  JoinDisplay display(*context.sink);
+  Result<SharedBytes> files = fetch(arguments.options, display, context);
+  if (files) {
+    return hand_over(context, {.role = Role::join,
+                               .join = arguments.options,
+                               .fetched = std::move(*files),
+                               .agreed = arguments.yes,
+                               .installs = arguments.install});
   }
+  if (arguments.fetch || files.error().code != ErrorCode::mismatch) return files.error();
   return lend(arguments.options, context);
 }
 
@@ -173,11 +171,11 @@ void add_join(CLI::App& app, Command& chosen) {
   command->add_option(
       "where", arguments->words,
       "ADDRESS CODE, as `motley train` prints them; or its token, a file that holds the token, or - for "
-      "standard input. Behind it the Python script, where the run is one of a script");
+      "standard input. Behind it the Python script, where the run is one of a script; recipes need none");
   CLI::Option* fetch =
       command->add_flag("--fetch", arguments->fetch,
-                        "have the script's files from the head; lists them and asks before it runs them. At a terminal "
-                        "that is offered without it");
+                        "have the script's files from the head, or fail; lists them and asks before it runs them. At a "
+                        "terminal that is offered without it");
   command->add_flag("--yes", arguments->yes, "with --fetch: do not ask");
   command
       ->add_flag(

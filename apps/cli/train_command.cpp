@@ -9,6 +9,7 @@ namespace {
 struct TrainArguments {
   runtime::TrainOptions options;
   bool keys = false, dry_run = false;
+  std::string config;
   std::string on, address;  // the Python package takes these before they come here
 };
 
@@ -23,9 +24,10 @@ Status run_train(const TrainArguments& arguments, Context& context) {
                  "pip install . and pip install ray; then motley train --on ray TARGET"};
   }
   if (options.target.empty() && !options.resume) {
-    return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
+    return Error{ErrorCode::usage, "train what? expected a recipe, softmax or a Python script",
                  "motley train fashion-cnn"};
   }
+  if (Status taken = take_config(arguments.config, options.overrides); !taken) return taken;
   const bool at_terminal = !context.json && is_terminal(kOut);
   options.pair = options.pair || (at_terminal && !options.plaintext && !arguments.dry_run);
   return start({.role = arguments.dry_run ? Role::plan : Role::train, .head = {.train = options}}, context);
@@ -39,11 +41,13 @@ void add_train(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
   command->add_option(
       "target", options->target,
-      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini), a run file (RUN.toml) or a Python script");
+      "a recipe (fashion-cnn, mnist-cnn, mlp, gpt-mini, resnet), a Python script, or softmax, which needs no torch; "
+      "behind it its own arguments");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  add_config(*command, arguments->config);
   command->add_flag("--keys", arguments->keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
   CLI::Option* resume = command->add_flag("--resume", options->resume, "go on with the run in --run DIR");

@@ -69,7 +69,7 @@ class HeadRun {
         sink_(std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{output_, sequencer_})),
         groups_(script.optimizer.groups.size()) {
     keep_freed_memory();
-    options_.target = launch.script;
+    options_.target = launch.name();
     options_.text = config;
     options_.join_with = launch.join_with();
     options_.pauses = pauses_of(pauses);

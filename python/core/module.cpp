@@ -3,7 +3,6 @@
 #include <new>
 
 #include "bindings.h"
-#include "python_torch.h"
 
 namespace motley::python {
 namespace {
@@ -61,7 +60,6 @@ NB_MODULE(_core, m) {
   bind_layout(m);
   bind_task(m);
   bind_script(m);
-  bind_recipes(m);
   bind_files(m);
   bind_program(m);
   bind_head(m);

@@ -6,7 +6,7 @@
 #include "bindings.h"
 #include "output.h"
 #include "program.h"
-#include "python_torch.h"
+#include "python_torch_facts.h"
 #include "runtime/head/block_desk.h"
 #include "runtime/head/reception.h"
 
@@ -14,8 +14,7 @@ namespace motley::python {
 namespace {
 
 /// `torch` outlives the command, so it is borrowed: it may be called without the GIL.
-int run_command(std::vector<std::string> arguments, const nb::callable& run_script,
-                const std::optional<nb::callable>& torch) {
+int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& torch) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -30,7 +29,7 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       return 0;
     };
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
-                              {.run_script = keep, .torch = torch ? python_torch(*torch) : nullptr, .python = python});
+                              {.run_script = keep, .torch = python_torch_facts(torch), .python = python});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -70,6 +69,7 @@ void bind_program(nb::module_& m) {
           "overrides", [](const cli::Launch& launch) { return launch.head.train.overrides; },
           [](cli::Launch& launch, std::vector<std::string> words) { launch.head.train.overrides = std::move(words); })
       .def_rw("script", &cli::Launch::script)
+      .def_rw("recipe", &cli::Launch::recipe)
       .def_ro("here", &cli::Launch::here)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",
@@ -85,13 +85,14 @@ void bind_program(nb::module_& m) {
       .def_prop_rw(
           "devices", [](cli::Launch& launch) { return launch.devices(); },
           [](cli::Launch& launch, std::vector<std::string> names) { launch.devices() = std::move(names); });
+  m.attr("recipes") = nb::cast(std::vector<std::string>(cli::kRecipes.begin(), cli::kRecipes.end()));
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {
         cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
-  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("torch") = nb::none());
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("torch"));
 }
 
 }  // namespace motley::python

@@ -115,7 +115,6 @@ class PythonModel final : public DeviceModel {
       words_.emplace([](std::string_view line) { return fault_in(line).has_value(); });
     }
     if (nb::hasattr(object, "numbers")) capabilities_.numbers = nb::cast<std::uint64_t>(object.attr("numbers"));
-    counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     // What an optimizer on such a device left out could not be computed again.
     if (!care_.any() && nb::hasattr(object, "device_optimizer") && !object.attr("device_optimizer").is_none()) {
       device_optimizer_.emplace(object.attr("device_optimizer"), layout_, std::span(weight_data_, weights_.size()),
@@ -217,13 +216,9 @@ class PythonModel final : public DeviceModel {
   }
   Result<Sums> sums() override {
     Sums sums;
-    const Status done = call("sums", [this, &sums](const nb::object& found) {
+    const Status done = call("sums", [&sums](const nb::object& found) {
       using Found = std::tuple<double, double, std::vector<double>>;
       std::tie(sums.weight, sums.loss_sum, sums.scores) = nb::cast<Found>(found);
-      if (counts_right_ && !sums.scores.empty()) {
-        sums.correct = static_cast<std::uint64_t>(sums.scores.front());
-        sums.scores.erase(sums.scores.begin());
-      }
       sums.scores.resize(std::min(sums.scores.size(), wire::kScoresMax));
     });
     if (!done) return done.error();
@@ -304,7 +299,6 @@ class PythonModel final : public DeviceModel {
   std::optional<machine::ErrorWords> words_;  // of the driver's
   Flow flow_;
   std::uint32_t group_;
-  bool counts_right_ = false;
   std::optional<PythonDeviceOptimizer> device_optimizer_;
   std::shared_ptr<PythonServer> server_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory

@@ -5,7 +5,6 @@
 //   flow: "in_step" | "behind" | "overlapped"     group: int, of training; 0: any samples may go together
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   numbers: int, of 64 bits: a hash of random numbers that it draws from a fixed seed; may be missing
-//   counts_right: bool, the first of the scores is how many samples were right; may be missing
 //   device_optimizer: what python_device_optimizer.h asks for, or None; may be missing
 //   care: None, or (sizes of pass, seconds of a pass, whether forward() takes repeats), as motley::Care; may be missing
 //     Then there are fault() -> None | str and empty_caches(), too

@@ -129,7 +129,7 @@ void measure(const cli::Launch& launch, const Script& script, const std::string&
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   runtime::PlanOptions options = launch.head;
-  options.train.target = launch.script;
+  options.train.target = launch.name();
   options.train.text = config;
   options.train.join_with = launch.join_with();
   std::vector<std::string>& overrides = options.train.overrides;

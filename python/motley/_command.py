@@ -1,7 +1,8 @@
-"""The `motley` command: the core's own commands, and Python scripts for train, join and plan."""
+"""The `motley` command: the core's own commands, and Python scripts and recipes for train, join and plan."""
 
 import json
 import os
+import pathlib
 import runpy
 import signal
 import sys
@@ -13,6 +14,7 @@ from motley import _core, _launch
 from motley._errors import Error, in_words
 from motley._machines import _fetch, _packages
 
+RECIPES = pathlib.Path(__file__).parent / "recipes"
 BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, where the bodies of epochs do not: take what it needs from "
                 "run.history and the model")
 
@@ -20,8 +22,10 @@ BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, wh
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["export"] and any(word.startswith("--torch") for word in words):
-        return _export(words[1:])
+    command = next((word for word in words if not word.startswith("-")), "")
+    if command == "sample" or (command == "export" and any(word.endswith(".pt") for word in words)):
+        words.remove(command)
+        return _with_torch(command, words)
     if _launch.on_something(words):
         return _on_ray(words)
     if words[:1] == ["invite"] and not {"--once", "--pair"} & set(words):
@@ -31,38 +35,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run_script(launch: _core.Launch) -> int:
         signal.signal(signal.SIGINT, handler)
-        if launch.fetched:
-            try:
+        try:
+            if launch.fetched:
                 launch.script, launch.arguments, wanted = _fetch.receive(launch.fetched, launch.agreed, launch.installs)
                 if wanted:
                     _packages.run_in_own(launch, _fetch.environment(wanted), wanted)
-            except Error as error:
-                return _report(error, launch.json)
+            elif not launch.script:
+                launch.script, launch.arguments = _fetch.recipe_of(launch.resumed)
+        except Error as error:
+            return _report(error, launch.json)
+        launch.recipe = launch.script if launch.script in _core.recipes else ""
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, _recipes)
+    return _core.run_command(["motley", *words], run_script, _torch)
 
 
-def _recipes() -> Any:
-    """The built-in models by the torch of this Python; None: there is none."""
+def _torch() -> Any:
+    """What tells of this Python's torch; None: there is none."""
     try:
-        from motley._computing import _recipes
+        from motley._machines import _devices
     except ImportError:
         return None
-    return _recipes
+    return _devices
 
 
-def _export(words: list[str]) -> int:
+def _with_torch(command: str, words: list[str]) -> int:
+    """`export` to a file of torch's, and `sample`."""
     as_json = "--json" in words
     try:
+        if command == "sample":
+            from motley.recipes import _sample
+
+            return _sample.main(words)
         from motley._runs import _export
 
         done = _export.main(words)
     except ImportError as error:
-        return _report(Error(f"export --torch needs torch ({error})", "pip install torch", "usage"), as_json)
+        return _report(Error(f"{command} needs torch ({error})", "pip install torch", "usage"), as_json)
     except Error as error:
         return _report(error, as_json)
+    except KeyboardInterrupt:
+        return _report(Error("interrupted", code="interrupted"), as_json)
     print(json.dumps({"event": "export", **done}) if as_json else f"step {done['step']} written to {done['path']}")
     return 0
 
@@ -94,8 +108,11 @@ def _report(error: Error, as_json: bool) -> int:
 
 def _run_script(launch: _core.Launch) -> int:
     sys.argv = [launch.script, *launch.arguments]
-    launch.script = os.path.abspath(launch.script)  # it may go to another directory
-    sys.path.insert(0, os.path.dirname(launch.script))
+    if launch.recipe:
+        launch.script = str(RECIPES / f"{launch.recipe.replace('-', '_')}.py")
+    else:
+        launch.script = os.path.abspath(launch.script)  # it may go to another directory
+        sys.path.insert(0, os.path.dirname(launch.script))
     if launch.json:
         sys.stdout = sys.stderr  # standard output has events alone
     try:

@@ -1,9 +1,11 @@
 """The core, the runtime and the commands. What is here may change; `motley` is what scripts use."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 version: str
+recipes: list[str]
+"""Their names."""
 
 class Layout:
     """Where each tensor of a model lies in the flat vectors of float32.
@@ -135,6 +137,9 @@ def open_block_link(launch: Launch) -> BlockLink: ...
 
 class Launch:
     script: str
+    """Its path; of a recipe its name, until it is run. Empty: that of the run which goes on."""
+    recipe: str
+    """The name of the recipe that the script is; else empty."""
     @property
     def here(self) -> str:
         """The directory that the command was started in; else empty."""
@@ -263,75 +268,8 @@ def sample_order(seed: int, epoch: int, size: int, first: int, count: int, shuff
 def mixed_seed(seed: int, version: int, position: int) -> int: ...
 def exit_status(code: str) -> int: ...
 def report(json: bool, code: str, message: str, hint: str) -> None: ...
-def run_command(
-    arguments: list[str],
-    run_script: Callable[[Launch], int],
-    torch: Callable[[], Any] | None = None,
-) -> int:
-    """`torch`: gives the module _recipes, or None where there is no torch."""
-
-class ScriptRules:
-    """What a TorchScript file may be and do: adapters/builtin/script_rules.h. What is refused raises Error."""
-
-    def __init__(self) -> None: ...
-    def check_start(self, bytes: bytes) -> None: ...
-    def check_record(self, name: str, bytes: int) -> bool: ...
-    def check_text(self, text: bytes) -> None: ...
-    def uses_operator(self, name: str) -> None: ...
-    def uses_type(self, name: str) -> None: ...
-    def calls_library(self) -> None: ...
-    def check_uses(self) -> None: ...
-
-def raise_unreadable_script(bytes: int, why: str) -> NoReturn: ...
-def frozen_hash(data: bytes) -> int: ...
-
-class ModelSpec:
-    """A built-in model: adapters/builtin/spec.h."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def file(self) -> bytes: ...
-    @property
-    def loss(self) -> str: ...
-    @property
-    def sample_shape(self) -> list[int]: ...
-    @property
-    def outputs(self) -> int: ...
-    @property
-    def targets(self) -> int: ...
-    @property
-    def group_samples(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def hidden(self) -> list[int]: ...
-    @property
-    def gpt(self) -> tuple[int, int, int, int]:
-        """Bytes that it sees at once, layers, heads, width."""
-    def group_of(self, name: str) -> int:
-        """Of the optimizer."""
-    def micro_batch(self, accelerator: bool) -> int: ...
-
-class Dataset:
-    """What data.uri names, open."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def sample_shape(self) -> list[int]: ...
-    @property
-    def classes(self) -> bool:
-        """Targets are numbers of classes; else values."""
-    @property
-    def target_elements(self) -> int:
-        """Of a sample."""
-    def gather(self, numbers: list[int], x: Any) -> None:
-        """Fills float32 [len(numbers) * elements of a sample], without the GIL."""
-    def gather_classes(self, numbers: list[int], y: Any) -> None:
-        """int64 [len(numbers) * target_elements]."""
-    def gather_values(self, numbers: list[int], y: Any) -> None:
-        """float32 [len(numbers) * target_elements]."""
+def run_command(arguments: list[str], run_script: Callable[[Launch], int], torch: Callable[[], Any]) -> int:
+    """`torch`: gives the module _machines._devices, or None where there is no torch."""
 
 def serve(launch: Launch, script: Script, patience: float) -> int | None:
     """The number of the run that the head was at in the end: that of `script`, which is over then, or another. None: this machine left,

@@ -15,7 +15,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCRIPTS = HERE / "scripts"
-sys.path += [str(HERE.parent / "e2e"), str(HERE.parent / "parity"), str(SCRIPTS)]
+sys.path += [str(HERE.parent / "e2e"), str(SCRIPTS)]
 
 from forks import Forks  # noqa: E402
 from program import Starter  # noqa: E402

@@ -168,3 +168,34 @@ def test_random_numbers_do_not_depend_on_the_split(motley, name):
     assert plain.worst_loss(three.losses(), losses) <= 1e-5
     again = train(motley, "train_case.py", name, run="again")
     assert conftest.equal(list(again.losses().values()), losses)
+
+
+def test_what_uneven_workers_add_up_is_what_a_loop_in_the_same_parts_does(motley):
+    """Nearer than to a loop over whole batches, whose sums are in another order."""
+    case = cases.make("epochs")
+    program = train(motley, "train_case.py", "epochs", workers=3)
+    losses = []
+    for (last, pick), step in zip(batches(case), program.named("step"), strict=True):
+        sums, mean, at = None, 0.0, 0
+        for size in (part["samples"] for part in step["workers"]):
+            case.model.zero_grad()
+            loss = case.loss(case.model, collated(case, case.train, pick[at : at + size])) * size
+            loss.backward()
+            mean, at = mean + loss.item() / len(pick), at + size
+            found = [parameter.grad.clone() for parameter in case.model.parameters()]
+            sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
+        assert at == len(pick)
+        for parameter, total in zip(case.model.parameters(), sums, strict=True):
+            parameter.grad = total / len(pick)
+        case.optimizer.step()
+        if last:
+            case.schedule.step()
+        losses.append(mean)
+    assert plain.worst_loss(program.losses(), losses) <= 1e-6
+    assert len({tuple(part["samples"] for part in step["workers"]) for step in program.named("step")}) > 1, "expected a short last batch"
+
+
+def test_micro_batches_add_up_to_the_batch(motley):
+    losses, _ = loop(cases.make("epochs"))
+    program = train(motley, "train_case.py", "epochs", options=["--set", "train.micro_batch=7"])
+    assert plain.worst_loss(program.losses(), losses) <= 1e-5

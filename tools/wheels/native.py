@@ -103,27 +103,6 @@ class Native:
             shutil.copytree(headers, own)
             shutil.copy(self.root / "cmake/python/pyconfig.h", own)
 
-    def build_zlib(self):
-        if (self.stage / "lib/libz.a").exists():
-            return
-        source = sources.unpack(sources.ZLIB, self.build)
-        folder = self.home / "zlib"
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = ["adler32", "crc32", "deflate", "inffast", "inflate", "inftrees", "trees", "zutil"]
-        log = self.home / "zlib.log"
-        for part in parts:
-            run([*self.compiler().split(), "-O3", "-fPIC", *self.flags.split(), "-fvisibility=hidden", "-c", source / f"{part}.c", "-o",
-                 folder / f"{part}.o"], folder, log, self.environment)
-        for header in ("zlib.h", "zconf.h"):
-            shutil.copy(source / header, self.stage / "include")
-        self.archive("libz.a", [folder / f"{part}.o" for part in parts], log)
-
-    def archive(self, name, objects, log):
-        made = self.home / name
-        made.unlink(missing_ok=True)
-        run([self.tools / "ar", "rcsD", made, *objects], self.home, log, self.environment)
-        made.rename(self.stage / "lib" / name)
-
     def build_openssl(self):
         if (self.stage / "lib/libssl.a").exists():
             return
@@ -155,7 +134,7 @@ class Native:
     def configure(self, folder, *options):
         run(["cmake", "-S", self.root, "-B", folder, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={self.root / 'cmake/zig.cmake'}",
              f"-DMOTLEY_SYSTEM={self.target.system}", f"-DMOTLEY_PROCESSOR={self.target.processor}", f"-DMOTLEY_ZIG_TOOLS={self.tools}",
-             f"-DMOTLEY_STAGE={self.stage}", "-DCMAKE_BUILD_TYPE=Release", "-DMOTLEY_WITH_TORCH=OFF", "-DCMAKE_UNITY_BUILD=ON",
+             f"-DMOTLEY_STAGE={self.stage}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON",
              f"-DCMAKE_C_FLAGS={self.flags}", f"-DCMAKE_CXX_FLAGS={self.flags}", *options],
             self.root, self.home / "cmake.log", self.environment)
 
@@ -166,7 +145,6 @@ class Native:
     def dependencies(self):
         self.lay_tools()
         self.lay_headers()
-        self.build_zlib()
         self.build_openssl()
         if self.target.system == "Windows":
             self.build_python_imports()

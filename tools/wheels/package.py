@@ -57,8 +57,7 @@ def python_files(root):
 
 def licences(root, build):
     yield "LICENSE", (root / "LICENSE").read_bytes()
-    for source in (sources.OPENSSL, sources.ZLIB):
-        yield f"{source.name}.txt", (sources.unpack(source, build) / source.licence_file).read_bytes()
+    yield f"{sources.OPENSSL.name}.txt", (sources.unpack(sources.OPENSSL, build) / sources.OPENSSL.licence_file).read_bytes()
     for package in sorted(set(sources.HEADERS.values())):
         copyright_file = pathlib.Path("/usr/share/doc") / package / "copyright"
         if copyright_file.exists():
@@ -67,18 +66,17 @@ def licences(root, build):
 
 def bill(root, target):
     """What the extension is made of (CycloneDX)."""
-    pinned = [
-        {"type": "library", "name": source.name, "version": source.version, "scope": "required",
-         "licenses": [{"license": {"id": source.licence}}], "purl": f"pkg:generic/{source.name}@{source.version}",
-         "hashes": [{"alg": "SHA-256", "content": source.sha256}]}
-        for source in (sources.OPENSSL, sources.ZLIB)]
+    source = sources.OPENSSL
+    pinned = {"type": "library", "name": source.name, "version": source.version, "scope": "required",
+              "licenses": [{"license": {"id": source.licence}}], "purl": f"pkg:generic/{source.name}@{source.version}",
+              "hashes": [{"alg": "SHA-256", "content": source.sha256}]}
     headers = [sbom.library(name, *sbom.LINKED[name]) for name in sbom.LINKED if sbom.LINKED[name][0] in sources.HEADERS.values()]
     locked = (root / "tools/requirements.lock").read_text()
     nanobind = sbom.python_package("nanobind", re.search(r"^nanobind==(\S+)", locked, re.MULTILINE)[1], [], "required")
     name, version, sha256 = re.search(r"^(\w+)==(\S+) --hash=sha256:(\w+)$",
                                       pathlib.Path(__file__).with_name("requirements.txt").read_text(), re.MULTILINE).groups()
     compiler = sbom.python_package(name, version, [sha256], "required")  # its libc++ is linked in
-    components = sorted([*pinned, *headers, nanobind, compiler], key=lambda component: component["purl"])
+    components = sorted([pinned, *headers, nanobind, compiler], key=lambda component: component["purl"])
     for component in components:
         component["bom-ref"] = component["purl"]
     project = about(root)

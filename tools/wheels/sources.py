@@ -34,9 +34,6 @@ OPENSSL = Source(
     "main/o/openssl/openssl_3.5.7.orig.tar.gz",
     "https://github.com/openssl/openssl/releases/download/openssl-3.5.7/openssl-3.5.7.tar.gz", "openssl-3.5.7",
     licence="Apache-2.0", licence_file="LICENSE.txt")
-ZLIB = Source(
-    "zlib", "1.3.1", "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
-    "main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz", "", "zlib-1.3.1", licence="Zlib", licence_file="LICENSE")
 # Headers of the Pythons that extensions are made for: all that comes from them is in the extension's own code. What Debian has no more
 # (3.10) comes from its authors, or is that of a Python on this machine's PATH; see python_headers().
 PYTHONS = {

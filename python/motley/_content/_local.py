@@ -1,5 +1,6 @@
 """motley.files(): data by a path that is there on every machine."""
 
+import hashlib
 import os
 import pathlib
 import sys
@@ -20,10 +21,11 @@ _offers: _core.Offers | None = None
 _calls = 0
 
 
-def files(place: str | os.PathLike[str]) -> str:
+def files(place: str | os.PathLike[str], sha256: str | None = None) -> str:
     """A path, on this machine, of the data at `place`: a file or a directory.
 
     place: a path of the head's, `http://` or `https://`; `s3://`, `gs://` and what else fsspec knows, where it is installed on the head
+    sha256: of the one file there, in hexadecimal; the head refuses another.
 
         train = torchvision.datasets.ImageFolder(motley.files("photos/train"))
 
@@ -38,6 +40,8 @@ def files(place: str | os.PathLike[str]) -> str:
     if launch.role == "join":
         return _from_head(launch, os.fspath(place), _calls)
     local = pathlib.Path(_origins.bring(os.fspath(place)))
+    if sha256 is not None:
+        _check(local, sha256)
     name = pathlib.Path(os.path.abspath(local)).name
     manifest = _kept.manifest_of(local, name)
     if _offers is None:
@@ -45,6 +49,15 @@ def files(place: str | os.PathLike[str]) -> str:
     _offers.add(*_offered(manifest, os.path.realpath(local)))
     _launch.offer(_offers)
     return str(local)
+
+
+def _check(file: pathlib.Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    if digest.hexdigest() != sha256.lower():
+        raise Error(f"{file}: expected SHA-256 {sha256}, found {digest.hexdigest()}", "delete it, and it is fetched again")
 
 
 def _offered(manifest: _manifest.Manifest, root: str) -> tuple[bytes, bytes, list[tuple[str, int, bytes]]]:
@@ -58,7 +71,9 @@ def _from_head(launch: _core.Launch, place: str, number: int) -> str:
     fetch = _Fetch(launch)
     try:
         manifest = fetch.manifest(number)
-        if not _origins.is_address(place) and os.path.lexists(place):
+        # What the head tells a recipe names nothing of this machine.
+        own = not (launch.recipe and launch.fetched) and not _origins.is_address(place)
+        if own and os.path.lexists(place):
             _compare(manifest, place)
             return place
         kept = _kept.Set(manifest)

@@ -24,6 +24,10 @@ def usable_processors() -> int:
     return _core.machine()[2]
 
 
+def version() -> str:
+    return f"torch {torch.__version__} of this Python"
+
+
 def devices() -> list[tuple[str, str, int, int]]:
     """(name, description, bytes of memory, threads) of each, accelerators first; threads is 0 for these."""
     found = []

@@ -1,17 +1,24 @@
-"""The files of a script on their way to a machine that asked for them, and was asked whether to run them."""
+"""The files of a script on their way to a machine that asked for them, and was asked whether to run them. Of a recipe, which is there
+already, the name goes on that way, and nobody is asked."""
 
 import hashlib
 import json
 import pathlib
+import re
 import shlex
 import sys
 from dataclasses import dataclass
+from typing import Any
 
+from motley import _core
 from motley._errors import Error
 from motley._machines import _cache, _packages
 
 FILES_MAX = 1000
 BYTES_MAX = 16 << 20
+WORDS_MAX, WORD_MAX = 256, 4096  # of a recipe's arguments, and characters of one
+VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,32}")
+RECIPE = "recipe.json"  # in the directory of a recipe's run, what pack_recipe() makes
 INSTALLED = "site-packages"  # of a notebook's kernel, for one, the script is a package's
 
 
@@ -37,6 +44,50 @@ def pack(script: str, arguments: list[str]) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode()
 
 
+def pack_recipe(name: str, arguments: list[str]) -> bytes:
+    """A recipe of this package, with the version that has to be there."""
+    return json.dumps({"recipe": name, "arguments": arguments, "version": _core.version}, ensure_ascii=False).encode()
+
+
+def recipe(packed: bytes) -> tuple[str, list[str], str] | None:
+    """Its name, its arguments, and the version of motley; None: it is a script. Errors: this package has no such recipe."""
+    content = _content(packed)
+    if "recipe" not in content:
+        return None
+    name, arguments, version = (content.get(key) for key in ("recipe", "arguments", "version"))
+    wrong = Error("what the head sent is no recipe", "install the same version of motley on both machines", "protocol")
+    if not isinstance(version, str) or VERSION.fullmatch(version) is None:
+        raise wrong
+    if not isinstance(arguments, list) or len(arguments) > WORDS_MAX or not isinstance(name, str):
+        raise wrong
+    if not all(isinstance(word, str) and len(word) <= WORD_MAX for word in arguments):
+        raise wrong
+    if name not in _core.recipes and version == _core.version:
+        raise wrong
+    return name, arguments, version
+
+
+def recipe_of(run: str) -> tuple[str, list[str]]:
+    """That of a run's directory. Errors: the run is one of a script."""
+    try:
+        found = recipe(pathlib.Path(run, RECIPE).read_bytes())
+    except OSError:
+        found = None
+    if found is None:
+        raise Error(f"{run} is the run of a script", f"motley train --resume --run {shlex.quote(run)} SCRIPT.py", "usage")
+    return found[:2]
+
+
+def _content(packed: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(packed.partition(b"\0")[0])  # what earlier runs of the script left may follow
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise Error("what the head sent is no script", "join with the script: motley join TOKEN SCRIPT.py", "protocol")
+    return content
+
+
 @dataclass
 class Fetched:
     """script: its name.  files: by name.  packages: versions of what the files import, by pip's names."""
@@ -49,8 +100,8 @@ class Fetched:
 
 def unpack(packed: bytes) -> Fetched:
     """Errors: anything but a few Python files below one directory."""
+    content = _content(packed)
     try:
-        content = json.loads(packed.partition(b"\0")[0])  # what earlier runs of the script left may follow
         script, arguments, files = content["script"], content["arguments"], content["files"]
         whole, packages = {name: text.encode() for name, text in files.items()}, _packages.checked(content["packages"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -74,7 +125,15 @@ def shown(words: list[str]) -> str:
 
 def receive(packed: bytes, agreed: bool, installs: bool) -> tuple[str, list[str], list[str]]:
     """Says what came, asks unless that is `agreed`, and writes it down: (path of the script, its arguments, what an environment of its own
-    is to have). Errors: packages are missing, and nobody `installs` them."""
+    is to have). Of a recipe, its name instead of a path, and nobody is asked. Errors: packages are missing, and nobody `installs` them."""
+    named = recipe(packed)
+    if named is not None:
+        name, arguments, version = named
+        if version != _core.version:
+            raise Error(f"the head trains a recipe of motley {version}, and this is motley {_core.version}",
+                        f"pip install motley=={version}", "mismatch")
+        print(f"The head trains {shown([name, *arguments])}, a recipe of this motley", file=sys.stderr, flush=True)
+        return name, arguments, []
     came = unpack(packed)
     digest = hashlib.sha256(packed.partition(b"\0")[0]).hexdigest()[:16]
     lines = [f"  {hashlib.sha256(text).hexdigest()}  {len(text):>8} bytes  {name}" for name, text in sorted(came.files.items())]
@@ -89,7 +148,8 @@ def receive(packed: bytes, agreed: bool, installs: bool) -> tuple[str, list[str]
     if wanted:
         print(f"It would be run in an environment of its own, with {' '.join(wanted)} from the package index of pip", file=sys.stderr)
     if not agreed and not _asked():
-        raise Error("the script was not run", "motley join TOKEN --fetch --yes runs it without asking", "usage")
+        raise Error("the script was not run", "motley join TOKEN --fetch --yes runs it without asking, motley join TOKEN SCRIPT.py one of your own",
+                    "usage")
     place = _cache.directory() / "scripts" / digest
     for name, text in came.files.items():
         path = place / name

@@ -31,10 +31,13 @@ class Siblings:
 
     def start(self, token: str, on_lost: Callable[[str], None]) -> None:
         """They join the run of `token`. on_lost(what happened): one is not coming back; from a thread of its own."""
-        script, here = os.path.abspath(self._launch.script), self._launch.here or os.getcwd()
+        launch, here = self._launch, self._launch.here or os.getcwd()
+        script, arguments = [launch.recipe or os.path.abspath(launch.script)], ["--", *launch.arguments]
+        if launch.recipe and launch.fetched:  # as here: from the head
+            script, arguments = [], []
         for devices in self.others:
-            words = ["join", "-", script, "--json", *self._launch.join_options]
-            words += [word for device in devices for word in ("--device", device)] + ["--", *self._launch.arguments]
+            words = ["join", "-", *script, "--json", *launch.join_options]
+            words += [word for device in devices for word in ("--device", device)] + arguments
 
             def start(_restarted: bool, words: list[str] = words) -> list[str]:
                 return command(None, words)

@@ -1,1 +1,1 @@
-"""Models: their tensors as flat vectors, passes over several groups, the built-in ones, TorchScript, and weights in files."""
+"""Models: their tensors as flat vectors, passes over several groups, and weights in files."""

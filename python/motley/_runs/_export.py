@@ -1,4 +1,4 @@
-"""`motley export RUN --torch FILE.pt`: a checkpoint of a script's run as torch.load reads it, for model and optimizer."""
+"""`motley export RUN FILE.pt`: a checkpoint of a script's run as torch.load reads it, for model and optimizer."""
 
 import argparse
 import json
@@ -19,17 +19,17 @@ def main(words: list[str]) -> dict[str, Any]:
     """Writes the file; returns the fields of the event: step and path. Errors: not a run of a script, a place that cannot be written."""
     parser = argparse.ArgumentParser("motley export", description=__doc__)
     parser.add_argument("run", help="the directory of a run that a script began")
-    parser.add_argument("--torch", required=True, metavar="FILE", help="what to write")
+    parser.add_argument("file", help="what to write: FILE.pt")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(words)
     content = read(pathlib.Path(asked.run))
-    fresh = f"{asked.torch}.new"
+    fresh = f"{asked.file}.new"
     try:
         torch.save(content, fresh)
-        os.replace(fresh, asked.torch)
+        os.replace(fresh, asked.file)
     except (OSError, RuntimeError) as error:
-        raise Error(f"{asked.torch}: {error}", "choose another place", "io") from None
-    return {"step": content["step"], "path": asked.torch}
+        raise Error(f"{asked.file}: {error}", "choose another place", "io") from None
+    return {"step": content["step"], "path": asked.file}
 
 
 def read(run: pathlib.Path) -> dict[str, Any]:

@@ -86,7 +86,8 @@ def read(directory: str) -> Result | None:
 def pack(launch: _core.Launch) -> bytes:
     """For machines that come to this run: the script's files, and what the runs before it left, the newest first and as far as there is
     room."""
-    number, files, refused = _launch.number(), _fetch.pack(launch.script, launch.arguments), _launch.refused()
+    number, refused = _launch.number(), _launch.refused()
+    files = _fetch.pack_recipe(launch.recipe, launch.arguments) if launch.recipe else _fetch.pack(launch.script, launch.arguments)
     if number == 1:
         return files
     about: dict[int, Any] = {}
