@@ -195,7 +195,7 @@ void add_join(CLI::App& app, Command& chosen) {
   add_yielding(*command, arguments->options.yield);
   command
       ->add_option("--set", arguments->options.overrides,
-                   "data.KEY=VALUE where the data are elsewhere on this machine; train.micro_batch=N")
+                   "train.micro_batch=N: samples that a device of this machine takes at once")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
