@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What only a machine with an accelerator can show: the demo uses its card, cards and processors train together with the
-losses of one worker, one card worker keeps up with a plain libtorch loop, and a script with the plain loop of its model: ResNet-50
-and a GPT of 124 million parameters, alone, with two slow processors that join, and with a second worker on the card
-that has an eleventh of each batch.
+losses of one worker, and a script keeps up with the plain loop of its model: the network of fashion-cnn, ResNet-50 and a GPT of
+124 million parameters, alone, with two slow processors that join, and with a second worker on the card that has an eleventh of each
+batch.
 
-  bench/accelerator.py [--device cuda:0] [--parts demo,parity,throughput,scripts,joint] [--batch 2048] [--steps 300] [--rounds 3]
+  bench/accelerator.py [--device cuda:0] [--parts demo,parity,scripts,joint] [--rounds 3]
 
 Where the device is not there, it says so and tries nothing. `--device cpu` rehearses everything on any machine. One JSON
 object a line on standard output, tables on standard error; ends with 1 if a target was missed.
@@ -24,21 +24,18 @@ ACCURACY_MIN = 0.88
 LOSS_DIFFERENCE_MAX = 1e-4  # relative, at every step: devices sum in other orders
 JOINT_TARGET = 0.97
 SCRIPT = str(measure.ROOT / "bench/accelerator_script.py")
-PARTS = ["demo", "parity", "throughput", "scripts", "joint"]
+PARTS = ["demo", "parity", "scripts", "joint"]
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--python", help="one that has the package (default: that of `make python`)")
-    parser.add_argument("--loop", help="the plain loop (default: the release build's bench/cnn_loop)")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--parts", default=",".join(PARTS), help="(default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=2048, help="of the throughput")
-    parser.add_argument("--steps", type=int, default=300, help="of one turn of the throughput")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each, after one that warms up")
     parser.add_argument("--parity-steps", type=int, default=60)
-    parser.add_argument("--scripts", default="resnet50:256:40,resnet50:64:120,gpt:32:40", metavar="MODEL:BATCH:STEPS,…",
+    parser.add_argument("--scripts", default="cnn:2048:300,resnet50:256:40,resnet50:64:120,gpt:32:40", metavar="MODEL:BATCH:STEPS,…",
                         help="(default: %(default)s)")
     parser.add_argument("--target", type=float, default=0.97, help="the ratio to reach")
     return parser.parse_args()
@@ -70,7 +67,7 @@ def demo(args, scratch):
 
 def losses(args, scratch, devices):
     directory = scratch.fresh("parity")
-    extra = {"train.min_workers": len(devices), "train.seed": 1}
+    extra = {"train.min_workers": len(devices)}
     if len(devices) > 1:
         extra["train.shares"] = str([3] + [1] * (len(devices) - 1))
     command = measure.train_command(args.motley, "fashion-cnn", directory, batch=512, steps=args.parity_steps, threads=None,
@@ -93,35 +90,6 @@ def parity(args, scratch):
                      last_loss=left[-1], reached=reached)
         rows.append([f"losses of {one} and {other}", f"{worst:.1e}", f"<= {LOSS_DIFFERENCE_MAX:.0e}", reached])
     return rows
-
-
-def plain_turn(args, scratch):
-    command = [args.loop, "--mode", "plain", "--data", measure.images(args.motley), "--device", args.device,
-               "--batch", args.batch, "--threads", measure.cores(), "--steps", args.steps, "--rounds", 1]
-    return run(command, scratch.fresh("plain"))[0]["samples_per_s"]
-
-
-def motley_turn(args, scratch):
-    directory = scratch.fresh("motley")
-    # Twice the steps of the loop's measured round: that one has a round of its own to warm up.
-    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=2 * args.steps, threads=None,
-                                    devices=[args.device])
-    return measure.event(run(command, directory), "done")["samples_per_s"]
-
-
-def throughput(args, scratch):
-    pairs = []
-    for turn in range(-1, args.rounds):
-        plain, motley = plain_turn(args, scratch), motley_turn(args, scratch)
-        if turn < 0:
-            continue
-        pairs.append((plain, motley))
-        measure.emit(bench="accelerator", part="throughput", turn=turn, batch=args.batch, plain_samples_per_s=plain,
-                     motley_samples_per_s=motley, ratio=round(motley / plain, 4))
-    ratio = measure.median([motley / plain for plain, motley in pairs])
-    reached = ratio >= args.target
-    measure.emit(bench="accelerator", part="throughput", batch=args.batch, ratio=round(ratio, 4), target=args.target, reached=reached)
-    return [[f"samples/s over a plain loop's, batch {args.batch}", f"{ratio:.4f}", f">= {args.target}", reached]]
 
 
 def script_speed(command, args, scratch, script, *rest):
@@ -187,14 +155,12 @@ def main():
         measure.say(f"accelerator: no {args.device} on this machine: nothing was tried on one")
         return 0
     parts = args.parts.split(",")
-    if "throughput" in parts:
-        args.loop = measure.program(args.loop, "build/release/bench/cnn_loop")
     if "scripts" in parts:  # each turn begins in a directory of its own
         args.python = os.path.abspath(shutil.which(args.python) or args.python) if args.python else str(measure.python_package())
     rows = []
     with measure.Scratch() as scratch:
         for part in parts:
-            rows += {"demo": demo, "parity": parity, "throughput": throughput, "scripts": scripts, "joint": joint}[part](args, scratch)
+            rows += {"demo": demo, "parity": parity, "scripts": scripts, "joint": joint}[part](args, scratch)
     machine = measure.machine()
     measure.emit(bench="accelerator", tried=True, device=device, machine=machine, reached=all(row[3] for row in rows))
     measure.say(f"\n{device['device']}: {device['description']}, on {machine['processor']}, {machine['cores']} cores")

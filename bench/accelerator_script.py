@@ -1,4 +1,5 @@
-"""The training of accelerator.py as a Python script: ResNet-50 on images of 224 x 224 and a GPT of 124 million parameters.
+"""The training of accelerator.py as a Python script: the network of fashion-cnn, ResNet-50 on images of 224 x 224 and a GPT of 124
+million parameters.
 
   accelerator_script.py MODEL BATCH STEPS                 under `motley train`
   accelerator_script.py MODEL BATCH STEPS --plain DEVICE  the loop that everybody writes
@@ -32,6 +33,16 @@ def gpt():
     return model
 
 
+def cnn():
+    from motley.recipes.fashion_cnn import NORMAL, Cnn
+
+    return Cnn(*NORMAL["fashion-mnist"])
+
+
+MODELS = {"cnn": cnn, "resnet50": lambda: resnet.make("resnet50", classes=CLASSES), "gpt": gpt}
+PIXELS = {"cnn": (1, 28, 28), "resnet50": (3, 224, 224)}
+
+
 class Pool(Dataset):
     """A few samples over and over, so that none takes long to read."""
 
@@ -41,8 +52,8 @@ class Pool(Dataset):
             words = torch.randint(VOCABULARY, (POOL, BLOCK + 1), generator=drawn)
             self.x, self.y = words[:, :-1], words[:, 1:]
         else:
-            self.x = torch.randint(256, (POOL, 3, 224, 224), dtype=torch.uint8, generator=drawn)
-            self.y = torch.randint(CLASSES, (POOL,), generator=drawn)
+            self.x = torch.randint(256, (POOL, *PIXELS[model]), dtype=torch.uint8, generator=drawn)
+            self.y = torch.randint(10 if model == "cnn" else CLASSES, (POOL,), generator=drawn)
         self.size = size
 
     def __len__(self):
@@ -54,7 +65,7 @@ class Pool(Dataset):
 
 def loss(model, batch):
     x, y = batch
-    if x.dtype == torch.uint8:
+    if x.dtype == torch.uint8 and x.shape[1] == 3:  # the network of fashion-cnn takes bytes
         x = x.float() / 255
     return functional.cross_entropy(model(x), y.flatten())
 
@@ -77,13 +88,13 @@ def plain(model, loader, optimizer, device):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=["resnet50", "gpt"])
+    parser.add_argument("model", choices=MODELS)
     parser.add_argument("batch", type=int)
     parser.add_argument("steps", type=int)
     parser.add_argument("--plain", metavar="DEVICE")
     args = parser.parse_args()
     torch.manual_seed(1)
-    model = gpt() if args.model == "gpt" else resnet.make("resnet50", classes=CLASSES)
+    model = MODELS[args.model]()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     loader = DataLoader(Pool(args.model, args.batch * args.steps), args.batch, num_workers=READERS, persistent_workers=True,
                         pin_memory=torch.cuda.is_available())

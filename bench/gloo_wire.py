@@ -46,7 +46,7 @@ TCP = ("--listen", "127.0.0.1:0")
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--python", default=str(measure.ROOT / "build/venv/bin/python"), help="a Python with torch")
     parser.add_argument("--megabytes", type=int, default=64, help="of an all-reduce")
     parser.add_argument("--seconds", type=float, default=2, help="of a turn")

@@ -41,7 +41,7 @@ NAMES = ("nobody", "silent", "flooding", "never reading", "strangers", "256 memb
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--only", action="append", choices=NAMES)
     parser.add_argument("--members", type=int, default=64, help="of those that are silent, flood, or do not read")
     parser.add_argument("--seconds", type=float, default=10, help="that they go on once they have joined")
@@ -53,7 +53,7 @@ class Head:
         directory = scratch.fresh("head")
         token = directory.with_suffix(".token")
         command = measure.train_command(args.motley, "softmax", directory, batch=BATCH, steps=10_000_000, threads=1, devices=("none",),
-                                        extra={"data.uri": f"synthetic:4096:{FEATURES}:{CLASSES}"})
+                                        words=("samples=4096", f"features={FEATURES}", f"classes={CLASSES}"))
         self.process = measure.start([*command, "--plaintext", "--token-file", str(token)], directory)[0]
         self._events = pathlib.Path(f"{directory}.out")
         self.token_file = token

@@ -8,11 +8,10 @@ every host has computed its part, in proportion to its speed, as if no number ha
 all at the same time. `exposed` is the part of a step in which a host does not compute: it waits for weights, for the update, or for the
 others (mean of the hosts). `processor`: seconds of the processor that each host's threads take a step, by name, and the part that is not
 computing. With --local-steps the hosts together make four rounds of so many local steps, of which the first does not count; alone they make
-few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`).
-One JSON object a line on standard output, a table on standard error.
+few steps, as always. One JSON object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
-    [--plaintext] [--script]
+    [--plaintext]
 """
 
 import argparse
@@ -40,19 +39,19 @@ class Work:
     batch: int  # global
     steps: int
     warm_up: int  # steps before those that count
-    settings: dict
+    words: tuple = ()  # of the recipe
 
 
 # With rounds, what hosts do alone: a fifth of a core takes long for a step.
 ALONE = {"steps": 6, "warm_up": 2}
 
 # gpt-mini has windows of 64 bytes here instead of 256, or a step of a fifth of a core would take most of a minute.
-WORKS = {"fashion-cnn": Work(256, 150, 20, {}), "gpt-mini": Work(32, 24, 6, {"model.block": "64"})}
+WORKS = {"fashion-cnn": Work(256, 150, 20), "gpt-mini": Work(32, 24, 6, ("--block", 64))}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--python", default=str(measure.ROOT / "build/venv/bin/python"), help="a Python with torch, for DDP")
     parser.add_argument("--mix", action="append",
                         help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
@@ -62,7 +61,6 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--local-steps", type=int, default=0, metavar="H", help="the run together is in rounds of so many")
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
-    parser.add_argument("--script", action="store_true", help="the peer's model, as a Python script")
     parser.add_argument("--no-ddp", action="store_true", help="without the peer")
     return parser.parse_args()
 
@@ -114,14 +112,12 @@ def choose(args, recipe, scratch):
     if args.local_steps:
         args.work = dataclasses.replace(args.work, **ALONE)
         args.together = dataclasses.replace(args.work, steps=ROUNDS * args.local_steps, warm_up=ROUNDS_BEFORE * args.local_steps)
-    args.settings = dict(args.work.settings)
+    args.words = args.work.words
     if recipe == "fashion-cnn":
-        args.data = measure.images(measure.motley(None) if args.script else args.motley)
+        args.data = measure.images()
     else:
         args.data = words(scratch.path / "words.txt")
-        args.settings["data.uri"] = f"text:{args.data}"
-    if args.script:
-        args.settings = {}  # the script's own
+        args.words = (*args.words, "--text", args.data)
 
 
 def steady(lines, warm_up):
@@ -131,23 +127,15 @@ def steady(lines, warm_up):
 
 
 def training(args, directory, batch, work, **others):
-    """(the command, what a worker that joins needs of it)"""
-    steps = work.steps + work.warm_up
-    if not args.script:
-        return measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=steps, threads=1, **others), []
-    script = [measure.ROOT / "bench/lab_script.py", args.recipe, args.data, batch, steps]
-    command = [args.motley, "train", "--json", "--run", directory, "--device", "cpu", "--threads", 1]
-    command += ["--listen", others.get("listen", "127.0.0.1:0"), "--set", "train.checkpoint_seconds=3600"]
-    for key, value in others["extra"].items():
-        command += ["--set", f"{key}={value}"]
-    return [*command, *script], script
+    return measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=work.steps + work.warm_up, threads=1,
+                                 words=args.words, **others)
 
 
 def alone(args, hosts, scratch, batches=None):
     started = []
     for host, batch in zip(hosts, batches or [args.work.batch] * len(hosts)):
         directory = scratch.fresh(f"alone-{host}")
-        command, _ = training(args, directory, batch, args.work, extra=args.settings)
+        command = training(args, directory, batch, args.work)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
     return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
@@ -156,16 +144,15 @@ def alone(args, hosts, scratch, batches=None):
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    settings = {"train.min_workers": str(len(hosts)), **args.settings, **dict(each.split("=", 1) for each in args.set)}
+    settings = {"train.min_workers": str(len(hosts)), **dict(each.split("=", 1) for each in args.set)}
     if args.local_steps:
         settings |= {"train.mode": "rounds", "train.rounds.steps": str(args.local_steps)}
-    command, script = training(args, directory, args.together.batch, args.together, listen="0.0.0.0:7117", extra=settings)
+    command = training(args, directory, args.together.batch, args.together, listen="0.0.0.0:7117", extra=settings)
     command[2:2] = ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
     for host in hosts[1:]:
-        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host,
-                "--data-dir", scratch.path, *script]
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host]
         joiners.append(measure.start(on(host, join), scratch.fresh(f"join-{host}")))
     processes = {host: each[0].pid for host, each in zip(hosts, [head, *joiners])}
     warm_up = ROUNDS_BEFORE if args.local_steps else args.together.warm_up
@@ -238,7 +225,7 @@ def measure_mix(args, mix):
             results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
     keys = ["joint", "eta", "nothing_sent_eta", "over_fastest", "exposed"]
     keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
-    summary = {"recipe": args.recipe, "script": args.script, "set": args.set, "mix": mix, "rate": args.rate,
+    summary = {"recipe": args.recipe, "set": args.set, "mix": mix, "rate": args.rate,
                "global_batch": args.work.batch, "tls": not args.plaintext,
                "alone_sum": measure.median([sum(r["alone"]) for r in results])}
     summary |= {key: measure.median([r[key] for r in results]) for key in keys}
@@ -250,7 +237,7 @@ def measure_mix(args, mix):
 
 def main():
     args = arguments()
-    args.motley = measure.ROOT / "build/python-env/bin/motley" if args.script and not args.motley else measure.motley(args.motley)
+    args.motley = measure.motley(args.motley)
     if not ready("lab"):
         return
     if not args.no_ddp and not os.access(args.python, os.X_OK):

@@ -33,7 +33,7 @@ PATIENCE_S = 420
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--row", action="append",
                         help="recipe,cores of the hosts,rate of each link; repeatable (default: %s)" % " ".join(ROWS))
     parser.add_argument("--local-steps", type=int, default=30, help="of a round")
@@ -49,15 +49,14 @@ class Running:
         directory = scratch.fresh(mode)
         token = directory.with_suffix(".token")
         extra = {"train.mode": mode, "train.rounds.steps": str(args.local_steps), "train.min_workers": str(len(mix)),
-                 "train.epochs": str(EPOCHS), "wire.gradients": CODEC, "wire.weights": CODEC, **args.settings[recipe]}
-        command = measure.train_command(args.motley, recipe, directory, batch=BATCH[recipe], steps=0, threads=1, listen="0.0.0.0:7117",
-                                        extra=extra)
+                 "wire.gradients": CODEC, "wire.weights": CODEC}
+        command = measure.train_command(args.motley, recipe, directory, batch=BATCH[recipe], steps=0, threads=1,
+                                        words=("--epochs", EPOCHS, *args.words[recipe]), listen="0.0.0.0:7117", extra=extra)
         command[2:2] = ["--token-file", str(token), "--name", self.hosts[0]]
         self.head = measure.start(lab.on(self.hosts[0], command), directory)[0]
         self.others = []
         for host in self.hosts[1:]:
-            join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host,
-                    "--data-dir", scratch.path]
+            join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host]
             self.others.append(measure.start(lab.on(host, join), scratch.fresh(f"join-{host}"))[0])
         self.output, self.events = f"{directory}.out", []
         self.errors = f"{directory}.err"
@@ -142,8 +141,7 @@ def main():
     if not lab.ready("lab_auto"):
         return
     with measure.Scratch() as scratch:
-        measure.images(args.motley)
-        args.settings = {"fashion-cnn": {}, "gpt-mini": {"model.block": "64", "data.uri": f"text:{lab.words(scratch.path / 'words.txt')}"}}
+        args.words = {"fashion-cnn": (), "gpt-mini": ("--block", 64, "--text", lab.words(scratch.path / "words.txt"))}
         results = [one_row(args, words, scratch) for words in args.row or ROWS]
     off = {when: [abs(value if when == "in_the_run" else value["off"]) for each in results for value in each[when].values()]
            for when in ("before", "in_the_run")}

@@ -50,7 +50,7 @@ NOT_AT_ONCE = ("no_gradient",)
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--minutes", type=float, default=10, help="of chaos")
     parser.add_argument("--rest", type=float, default=30, help="seconds together before it")
     parser.add_argument("--every", type=float, default=15, help="seconds between two kills")
@@ -156,9 +156,9 @@ class Lab:
         if self.args.rounds:
             samples, batch = ROUND_SAMPLES, ROUND_SAMPLES // local
             extra |= {"train.mode": "rounds", "train.rounds.steps": str(local)}
-        extra["data.uri"] = f"synthetic:{samples}:{FEATURES}:{CLASSES}"
-        return measure.train_command(self.args.motley, "softmax", directory, batch=batch, steps=steps * local, threads=1, extra=extra,
-                                     **others)
+        words = (f"samples={samples}", f"features={FEATURES}", f"classes={CLASSES}", "lr=0.01", "momentum=0.9")
+        return measure.train_command(self.args.motley, "softmax", directory, batch=batch, steps=steps * local, threads=1, words=words,
+                                     extra=extra, **others)
 
     def alone(self):
         """Samples a second of each worker's host, all at the same time."""

@@ -11,7 +11,7 @@ import argparse
 import sys
 
 import measure
-from lab import TIMEOUT_S, lab, laboratory, on, ready, steady
+from lab import TIMEOUT_S, WORKS, choose, lab, laboratory, on, ready, steady
 
 CODECS = ("fp32", "bf16", "int8", "int4")
 SHORT, WARM_UP = 25, 20  # steps
@@ -19,9 +19,9 @@ SHORT, WARM_UP = 25, 20  # steps
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--codec", action="append", choices=CODECS[1:], help="beside fp32; repeatable (default: all)")
-    parser.add_argument("--recipe", default="fashion-cnn")
+    parser.add_argument("--recipe", choices=WORKS, default="fashion-cnn")
     parser.add_argument("--set", action="append", default=[], help="a key of the run")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--batch", type=int, default=256)
@@ -40,7 +40,7 @@ def run(args, codec, steps, scratch):
     token = directory.with_suffix(".token")
     extra = dict(word.split("=", 1) for word in args.set) | {"wire.gradients": f'"{codec}"', "wire.weights": f'"{codec}"'}
     command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=steps, threads=0,
-                                    listen="0.0.0.0:7117", devices=("none",), extra=extra)
+                                    listen="0.0.0.0:7117", devices=("none",), words=args.words, extra=extra)
     before = interface()
     head = measure.start(on("head", [*command, "--token-file", token]), directory)
     join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1]
@@ -66,6 +66,7 @@ def main():
         return
     with laboratory({"head": 0.6, "worker": 0.9}, args.rate):
         with measure.Scratch() as scratch:
+            choose(args, args.recipe, scratch)
             results = [measure_codec(args, codec, scratch) for codec in ("fp32", *(args.codec or CODECS[1:]))]
     measure.say(f"\n{args.recipe}, batch {args.batch}, {args.rate}, one worker at a head without a device; bytes a step at its interface")
     exact = results[0]

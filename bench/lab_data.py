@@ -37,7 +37,7 @@ REST_STEPS = 60
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", default=str(measure.ROOT / "build/python-env/bin/motley"), help="the command of the Python package")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the set")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--turns", type=int, default=4)
@@ -252,8 +252,7 @@ PHASES = {"idle": (ALONE, functools.partial(fetch_alone, cable=False)), "cable":
 
 def main():
     args = arguments()
-    if not os.access(args.motley, os.X_OK):
-        sys.exit(f"lab_data: expected the Python package's command at {args.motley}, found none; try: make python")
+    args.motley = measure.motley(args.motley)
     if not ready("lab_data"):
         return
     rate = rate_of(args.rate)

@@ -29,7 +29,7 @@ PATIENCE_S = 180
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", action="append", help="the program; repeatable (default: the release build)")
+    parser.add_argument("--motley", action="append", help="the program; repeatable (default: build/motley)")
     parser.add_argument("--batch", type=int, default=1024, help="global batch")
     parser.add_argument("--seconds", type=float, default=72, help="of the wave")
     parser.add_argument("--period", type=float, default=24, help="seconds of one wave")

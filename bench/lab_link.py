@@ -23,7 +23,7 @@ PORT = 5201
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--seconds", type=float, default=4, help="of each phase")
     parser.add_argument("--rounds", type=int, default=3)

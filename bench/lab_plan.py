@@ -21,7 +21,7 @@ FASTEST_KEPT = 0.99
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--recipe", action="append", choices=lab.WORKS, help="repeatable (default: both)")
     parser.add_argument("--mix", action="append",
                         help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
@@ -56,7 +56,7 @@ def rows(args, recipe, mix, rates, scratch):
 
 def main():
     args = arguments()
-    args.motley, args.plaintext, args.script, args.set, args.local_steps = measure.motley(args.motley), False, False, [], 0
+    args.motley, args.plaintext, args.set, args.local_steps = measure.motley(args.motley), False, [], 0
     if not lab.ready("lab_plan"):
         return
     recipes = args.recipe or list(lab.WORKS)

@@ -21,6 +21,7 @@ import measure
 HOSTS = ("one", "two")
 SETTLE_STEPS = 25
 WATCHED_STEPS = 25
+STEPS = 20_000  # more than are made
 PATIENCE_S = 90
 LEAST_CORES = 0.1
 OTHER_PROGRAMS = 2
@@ -28,7 +29,7 @@ OTHER_PROGRAMS = 2
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--batch", type=int, default=1024, help="global batch")
     parser.add_argument("--cores", type=float, default=0.7, help="of each host")
     return parser.parse_args()
@@ -39,7 +40,7 @@ class Run:
         self.args = args
         self.directory = scratch.fresh("reaction")
         token = self.directory.with_suffix(".token")
-        command = measure.train_command(args.motley, "fashion-cnn", self.directory, batch=args.batch, steps=1_000_000, threads=1,
+        command = measure.train_command(args.motley, "fashion-cnn", self.directory, batch=args.batch, steps=STEPS, threads=1,
                                         listen="0.0.0.0:7117", extra={"train.min_workers": "2"})
         self.head = measure.start(lab.on(HOSTS[0], command + ["--token-file", str(token), "--name", HOSTS[0]]), self.directory)
         join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", HOSTS[1]]

@@ -29,7 +29,7 @@ TIMEOUT_S = 300
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--cores", default="0.8:0.8", help="of the hosts; the first is the head")
     parser.add_argument("--row", action="append", help="link:local steps:codec[:next], repeatable (default: %s)" % ", ".join(ROWS))
     parser.add_argument("--rounds", type=int, default=12)
@@ -39,10 +39,10 @@ def arguments():
 def training(args, directory, batch, local, codec, rounds, overlap="none", **more):
     """An epoch has the samples of a round, but where rounds overlap, which they do within one alone."""
     epochs = rounds if overlap == "none" else 1
-    extra = {"data.uri": f"synthetic:{batch * local * rounds // epochs}:{FEATURES}:{CLASSES}", "train.mode": "rounds",
-             "train.rounds.steps": local, "train.rounds.overlap": overlap, "wire.gradients": codec,
-             "wire.weights": codec, "optimizer.lr": 1e-4, "train.epochs": epochs, **more}
-    return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
+    words = (f"samples={batch * local * rounds // epochs}", f"features={FEATURES}", f"classes={CLASSES}", "lr=1e-4", "momentum=0.9")
+    extra = {"train.mode": "rounds", "train.rounds.steps": local, "train.rounds.overlap": overlap, "wire.gradients": codec,
+             "wire.weights": codec, "train.epochs": epochs, **more}
+    return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, words=words, listen="0.0.0.0:7117",
                                  extra={key: str(value) for key, value in extra.items()})
 
 

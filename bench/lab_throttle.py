@@ -25,7 +25,7 @@ TIMEOUT_S = 600
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--motley", help="the program (default: build/motley)")
     parser.add_argument("--cpu", default="0.8", help="cores of each host")
     parser.add_argument("--to", default="0.1", help="cores of the second host later on")
     parser.add_argument("--batch", type=int, default=4096, help="global batch")

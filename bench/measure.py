@@ -19,21 +19,16 @@ sys.path.append(str(ROOT / "tools"))
 
 import tied  # noqa: E402
 
-# The work of a plain loop: SGD with momentum, no evaluation and no checkpoint in between.
-SAME_WORK = {
-    "optimizer.kind": "sgd",
-    "optimizer.lr": "0.01",
-    "optimizer.momentum": "0.9",
-    "schedule.kind": "constant",
-    "train.checkpoint_seconds": "3600",
-}
+# The work of a plain loop: no evaluation and no checkpoint in between.
+SAME_WORK = {"model.tested": "false", "train.checkpoint_seconds": "3600"}
+IMAGES = 60_000  # of an epoch of the recipes with images
 
 
 def python_package():
     """The Python of `make python`; ends the program where there is none."""
     python = ROOT / "build/python-env/bin/python"  # not what it is a link to
     if not python.exists():
-        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
+        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make")
     return python
 
 
@@ -89,21 +84,17 @@ def program(given, *places):
 
 
 def motley(given):
-    return program(given, "build/release/apps/cli/motley", "build/motley")
+    return program(given, "build/motley")
 
 
-def images(binary):
-    """The directory with the images that the recipe fashion-cnn trains on; Motley downloads them where there are none."""
+def images():
+    """The directory with the images that the recipe fashion-cnn trains on."""
     places = [pathlib.Path("/usr/share/datasets/fashion-mnist"), pathlib.Path.home() / ".cache/motley/fashion-mnist"]
-    for again in (False, True):
-        for place in places:
-            if list(place.glob("train-images*")):
-                return place
-        if not again:
-            with Scratch() as scratch:
-                directory = scratch.fresh("images")
-                finish(start(train_command(binary, "fashion-cnn", directory, batch=256, steps=1, threads=1), directory), 600)
-    raise Failed("expected Fashion-MNIST in " + " or ".join(map(str, places)) + ", found it in neither")
+    for place in places:
+        if list(place.glob("train-images*")):
+            return place
+    raise Failed("expected Fashion-MNIST in " + " or ".join(map(str, places)) + ", found it in neither; try: apt install "
+                 "dataset-fashion-mnist")
 
 
 @contextlib.contextmanager
@@ -168,16 +159,29 @@ class Scratch:
         return self.path / f"{name}-{self.count}"
 
 
-def train_command(binary, recipe, directory, *, batch, steps, threads, listen="127.0.0.1:0", devices=("cpu",), extra=None):
-    command = [binary, "train", recipe, "--json", "--run", str(directory), "--listen", listen]
+def own_words(target, batch, steps):
+    """Of a recipe: so large a batch, and at least so many steps, unless it is 0. softmax has keys of the run for both."""
+    if target == "softmax":
+        return []
+    if steps == 0:
+        return ["--batch-size", batch]
+    length = ["--steps", steps] if target == "gpt-mini" else ["--epochs", -(-steps // -(-IMAGES // batch))]
+    return ["--batch-size", batch, *length]
+
+
+def train_command(binary, target, directory, *, batch, steps, threads, words=(), listen="127.0.0.1:0", devices=("cpu",), extra=None):
+    """`words`: other arguments of a recipe or of softmax. `extra`: keys of the run."""
+    command = [binary, "train", target, "--json", "--run", str(directory), "--listen", listen]
     for device in devices:
         command += ["--device", device]
     if threads:
         command += ["--threads", str(threads)]
-    keys = {**SAME_WORK, "data.test_uri": "", "train.global_batch": str(batch), "train.steps": str(steps), **(extra or {})}
+    keys = {**SAME_WORK, **({"train.steps": steps} if steps else {})}
+    keys |= {"train.global_batch": batch} if target == "softmax" else {}
+    keys |= extra or {}
     for key, value in keys.items():
         command += ["--set", f"{key}={value}"]
-    return command
+    return [*command, *map(str, own_words(target, batch, steps)), *map(str, words)]
 
 
 class Failed(Exception):

@@ -134,14 +134,13 @@ def above(found, beside):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--motley", help="the program, which downloads the images where there are none")
     parser.add_argument("--steps", type=int, default=1140, help="of 64 images; 940 are an epoch")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--local", type=int, default=30, help="steps of a round")
     parser.add_argument("--way", action="append", choices=[way.name for way in WAYS[1:]], help="beside exact steps; repeatable (all)")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    directory = measure.images(args.motley)
+    directory = measure.images()
     data, test = images(directory, "train"), images(directory, "t10k")
     rows, exact = [], None
     for way in WAYS[:1] + [way for way in WAYS[1:] if not args.way or way.name in args.way]:

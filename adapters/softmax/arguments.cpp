@@ -60,8 +60,9 @@ Status take(const std::string& word, Arguments& into) {
 // REQUIRES a, b <= kSamplesMax, so that the product is one.
 Status at_most(const std::string& what, std::uint64_t a, std::uint64_t b, std::uint64_t most) {
   if (a * b <= most) return {};
-  return Error{ErrorCode::input, "softmax: expected " + what + " of at most " + std::to_string(most) + " numbers, found " +
-                                     std::to_string(a) + " times " + std::to_string(b),
+  return Error{ErrorCode::input,
+               "softmax: expected " + what + " of at most " + std::to_string(most) + " numbers, found " +
+                   std::to_string(a) + " times " + std::to_string(b),
                "ask for less"};
 }
 
@@ -73,9 +74,9 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     if (Status taken = take(word, found); !taken) return taken.error();
   }
   const auto& [samples, features, classes] = found.train;
-  for (const Status& fits : {at_most("samples", samples, features, kSamplesMax),
-                             at_most("test samples", found.test, features, kSamplesMax),
-                             at_most("weights", classes, features, kWeightsMax)}) {
+  for (const Status& fits :
+       {at_most("samples", samples, features, kSamplesMax), at_most("test samples", found.test, features, kSamplesMax),
+        at_most("weights", classes, features, kWeightsMax)}) {
     if (!fits) return fits.error();
   }
   if (found.optimizer == "adam" && found.momentum != 0)

@@ -7,13 +7,11 @@
 #include "base/little_endian.h"
 #include "base/philox.h"
 #include "base/xxh64.h"
-#include "machine/spare_memory.h"
 
 namespace motley::softmax {
 namespace {
 
 constexpr std::uint64_t kSeed = 0x6D6F746C6579U;  // "motley"
-constexpr std::uint64_t kWorthAskingBytes = std::uint64_t{8} << 20;
 
 // Close to gaussian, variance 1, within +-3.5: the sum of the four bytes of a word. One multiplication a value is all
 // that a test can afford, and no libm makes it equal everywhere.
@@ -32,18 +30,9 @@ std::uint64_t hash_of(const std::vector<T>& elements, std::uint64_t seed) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Blobs>> Blobs::make(const BlobSizes& sizes, Part part) {
-  MOTLEY_ASSERT(sizes.samples > 0 && sizes.features > 0 && sizes.classes > 0);
-  const std::uint64_t bytes = 2 * sizes.samples * sizes.features * sizeof(float);  // once more while they are hashed
-  if (bytes >= kWorthAskingBytes) {
-    Status room = machine::check_memory_for(bytes, "the samples", "use fewer of them: samples=4096 features=32");
-    if (!room) return room.error();
-  }
-  return std::shared_ptr<const Blobs>(new Blobs(sizes, part));
-}
-
 Blobs::Blobs(const BlobSizes& sizes, Part part)
     : sizes_(sizes), samples_(sizes.samples * sizes.features), labels_(sizes.samples) {
+  MOTLEY_ASSERT(sizes.samples > 0 && sizes.features > 0 && sizes.classes > 0);
   Philox centre_random(kSeed, 0);
   std::vector<float> centres(sizes.classes * sizes.features);
   for (float& value : centres) value = noise(centre_random);

@@ -2,12 +2,11 @@
 // Made-up samples for softmax regression: blobs around one random centre a class, equal on every machine. Immutable;
 // any thread.
 
-#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
-#include "motley/result.h"
 
 namespace motley::softmax {
 
@@ -20,8 +19,8 @@ enum class Part : std::uint8_t { train, test };
 
 class Blobs final : public data::Dataset {
  public:
-  /// REQUIRES sizes above zero. Errors: memory.
-  static Result<std::shared_ptr<const Blobs>> make(const BlobSizes& sizes, Part part);
+  /// REQUIRES sizes above zero, and memory for so many.
+  Blobs(const BlobSizes& sizes, Part part);
 
   [[nodiscard]] std::uint64_t size() const override { return sizes_.samples; }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
@@ -32,8 +31,6 @@ class Blobs final : public data::Dataset {
   [[nodiscard]] std::uint64_t label(std::uint64_t number) const;
 
  private:
-  Blobs(const BlobSizes& sizes, Part part);
-
   BlobSizes sizes_;
   std::vector<float> samples_;  // one after the other
   std::vector<std::uint64_t> labels_;

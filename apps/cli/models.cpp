@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "machine/processor.h"
+#include "machine/spare_memory.h"
 #include "softmax/arguments.h"
 #include "softmax/softmax.h"
 
@@ -22,14 +23,14 @@ class SoftmaxModels final : public runtime::ModelProvider {
     }
     const Result<softmax::Arguments> asked = softmax::parse_arguments(config.model_arguments);
     if (!asked) return asked.error();
+    // What is hashed is there twice meanwhile.
+    const std::uint64_t bytes = 2 * (asked->train.samples + asked->test) * asked->train.features * sizeof(float);
+    Status room = machine::check_memory_for(bytes, "softmax: the samples", "ask for fewer: samples=4096 features=32");
+    if (!room) return room.error();
     runtime::ModelInputs inputs{.config = &config};
-    Result<std::shared_ptr<const softmax::Blobs>> train = softmax::Blobs::make(asked->train, softmax::Part::train);
-    if (!train) return train.error();
-    inputs.train = std::move(*train);
-    if (!config.model_tested || asked->test == 0) return inputs;
-    Result<std::shared_ptr<const softmax::Blobs>> test = softmax::Blobs::make(asked->test_sizes(), softmax::Part::test);
-    if (!test) return test.error();
-    inputs.test = std::move(*test);
+    inputs.train = std::make_shared<softmax::Blobs>(asked->train, softmax::Part::train);
+    if (config.model_tested && asked->test > 0)
+      inputs.test = std::make_shared<softmax::Blobs>(asked->test_sizes(), softmax::Part::test);
     return inputs;
   }
 

@@ -27,8 +27,8 @@ class Worker:
     """A Dask actor: one worker of the run beside one of Dask's. The process ends with the actor, so with whoever holds it."""
 
     def __init__(self, orders: Orders, name: str):
-        words = ["join", "--json", "--name", name, "--nice", "0", "--data-dir", "/"]  # whoever started the workers started the head
-        self._process = Supervised(lambda _restarted: command(orders.program, [*words, "-", *orders.words]), directory(orders.directory),
+        words = ["join", "--json", "--name", name, "--nice", "0"]
+        self._process = Supervised(lambda _restarted: command([*words, "-", *orders.words]), directory(orders.directory),
                                    said=orders.token + "\n")
         weakref.finalize(self, self._process.kill)
 
@@ -40,14 +40,14 @@ class Worker:
 
 
 def launch(client: Any, target: str, arguments: Sequence[str] = (), *, options: Sequence[str] = (), join_options: Sequence[str] = (),
-           run: str = "", program: str | None = None, on_event: Callable[[dict[str, Any]], None] | None = None) -> str:
+           run: str = "", on_event: Callable[[dict[str, Any]], None] | None = None) -> str:
     """Trains on all workers of a Dask cluster, as they come and go; returns the run's directory. The coordinator is a process on this
     machine, which does not compute unless `options` has a --device.
 
-    client: a distributed.Client.  target: a recipe, a run file or a script, which is where it is here on every machine.  arguments: of
-    the script.  options: words of `motley train`, as ["--resume"].  join_options: of `motley join`, as ["--device", "cpu"]; by default a
-    worker takes the accelerators that it sees, or as many threads as Dask gave it.  run: the run's directory.  program: the native
-    `motley`, for recipes that need it.  on_event: called with each event of `motley train --json`.
+    client: a distributed.Client.  target: a recipe, softmax or a script, which is where it is here on every machine.  arguments: of
+    the target.  options: words of `motley train`, as ["--resume"].  join_options: of `motley join`, as ["--device", "cpu"]; by default a
+    worker takes the accelerators that it sees, or as many threads as Dask gave it.  run: the run's directory.  on_event: called with
+    each event of `motley train --json`.
 
     Errors: motley.Error, as the command would say.
     """
@@ -55,8 +55,8 @@ def launch(client: Any, target: str, arguments: Sequence[str] = (), *, options: 
     words = ["train", "--json", "--run", run, "--token-file", os.path.join(run, "token"), *options]
     words += [] if "--device" in options else ["--device", "none"]
     words += [target, *(["--", *arguments] if arguments else [])]
-    head = Supervised(lambda restarted: command(program, resuming(words, run, restarted)), None, own_group=True)
-    members = Members(client, program, [*join_options, *([target, *arguments] if target.endswith(".py") else [])])
+    head = Supervised(lambda restarted: command(resuming(words, run, restarted)), None, own_group=True)
+    members = Members(client, [*join_options, *([target, *arguments] if target.endswith(".py") else [])])
     try:
         while not head.wait(LOOKS_EVERY_S):
             _tell(head, members, run, on_event)
@@ -88,8 +88,8 @@ def _tell(head: Supervised, members: "Members", run: str, on_event: Callable[[di
 class Members:
     """The actors on the workers of a cluster."""
 
-    def __init__(self, client: Any, program: str | None, words: list[str]):
-        self._client, self._program, self._words = client, program, words
+    def __init__(self, client: Any, words: list[str]):
+        self._client, self._words = client, words
         self._futures: dict[str, Any] = {}  # by the address of the Dask worker
         self._ended: set[str] = set()
         self._restarts: dict[str, int] = {}
@@ -103,7 +103,7 @@ class Members:
                 self._futures.pop(address).cancel()
         for address, about in there.items():
             if address not in self._futures:
-                orders = Orders(self._program, [*self._threads(about), *self._words], os.getcwd(), self.token)
+                orders = Orders([*self._threads(about), *self._words], os.getcwd(), self.token)
                 self._futures[address] = self._client.submit(Worker, orders, _name(address, about), actor=True, pure=False,
                                                              workers=[address], allow_other_workers=False)
         for address in list(self._futures):

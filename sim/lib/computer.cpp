@@ -53,18 +53,11 @@ class Computer::Reports final : public Sink {
   Computer& computer_;
 };
 
-Result<Data> open_data(const RunSetup& run) {
-  const auto make = [&](std::uint64_t size, softmax::Part part) {
-    return softmax::Blobs::make({size, run.features, run.classes}, part);
-  };
-  Data data;
-  Result<std::shared_ptr<const softmax::Blobs>> train = make(run.train_samples, softmax::Part::train);
-  if (!train) return std::move(train).error();
-  data.train = std::move(*train);
-  if (run.test_samples == 0) return data;
-  Result<std::shared_ptr<const softmax::Blobs>> test = make(run.test_samples, softmax::Part::test);
-  if (!test) return std::move(test).error();
-  data.test = std::move(*test);
+Data make_data(const RunSetup& run) {
+  const softmax::BlobSizes train{run.train_samples, run.features, run.classes};
+  const softmax::BlobSizes test{run.test_samples, run.features, run.classes};
+  Data data{.train = std::make_shared<softmax::Blobs>(train, softmax::Part::train)};
+  if (test.samples > 0) data.test = std::make_shared<softmax::Blobs>(test, softmax::Part::test);
   return data;
 }
 

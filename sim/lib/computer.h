@@ -26,7 +26,7 @@ namespace motley::sim {
 struct Data {
   std::shared_ptr<const softmax::Blobs> train, test;
 };
-Result<Data> open_data(const RunSetup& run);
+Data make_data(const RunSetup& run);
 
 class Computer {
  public:

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "base/assert.h"
 #include "base/shell.h"
 #include "data/dataset.h"
 #include "machine/processor.h"
+#include "runtime/inputs.h"
 #include "tensor/flat_chunks.h"
 
 namespace motley {
@@ -27,19 +27,11 @@ class OwnSamples final : public data::Dataset {
     if (samples.hash != 0) fingerprint_ += "; hash: " + std::to_string(samples.hash);
   }
   [[nodiscard]] std::uint64_t size() const override { return size_; }
-  [[nodiscard]] const std::vector<std::int64_t>& sample_shape() const override { return shape_; }
-  [[nodiscard]] data::TargetKind target_kind() const override { return data::TargetKind::values; }
-  [[nodiscard]] std::uint64_t target_elements() const override { return 1; }
-  [[nodiscard]] std::uint64_t classes() const override { return 0; }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
-  void gather(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
-  void gather_classes(std::span<const std::uint64_t>, std::span<std::int64_t>) const override { MOTLEY_ASSERT(false); }
-  void gather_values(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
 
  private:
   std::uint64_t size_;
   std::string fingerprint_;
-  std::vector<std::int64_t> shape_;
 };
 
 ps::OptimizerSpec optimizer_of(const Optimizer& own) {
@@ -63,8 +55,6 @@ ps::ScheduleSpec schedule_of(const Optimizer& own) {
   return spec;
 }
 
-bool is_tested(const config::RunConfig& config) { return !config.data_test_uri.empty(); }
-
 }  // namespace
 
 config::RunConfig Provider::config() const {
@@ -72,8 +62,7 @@ config::RunConfig Provider::config() const {
   config::RunConfig config;
   config.model_kind = config::kScriptKind;
   config.model_arguments = model_.arguments();
-  config.data_uri = config::kScriptKind;
-  config.data_test_uri = model_.test_samples().size > 0 ? config::kScriptKind : "";
+  config.model_tested = model_.test_samples().size > 0;
   return config;
 }
 
@@ -85,13 +74,13 @@ std::vector<runtime::Device> Provider::devices() const {
   return devices;
 }
 
-Result<runtime::ModelInputs> Provider::load(const config::RunConfig& config, const runtime::DownloadReport&) {
+Result<runtime::ModelInputs> Provider::load(const config::RunConfig& config) {
   const std::lock_guard lock(mutex_);
   if (config.model_kind != config::kScriptKind) {
     return Error{ErrorCode::mismatch, "this program has a model of its own, but the run trains " + config.model_kind,
                  "motley join ADDRESS CODE"};
   }
-  if (const std::vector<std::string> own = model_.arguments(); config.model_arguments != own) {
+  if (const std::vector<std::string> own = model_.arguments(); !runtime::same_arguments(config.model_arguments, own)) {
     return Error{
         ErrorCode::mismatch,
         "the head's arguments are '" + in_shell(config.model_arguments) + "', this machine's '" + in_shell(own) + "'",
@@ -99,14 +88,14 @@ Result<runtime::ModelInputs> Provider::load(const config::RunConfig& config, con
   }
   const Samples train = model_.train_samples(), test = model_.test_samples();
   if (train.size == 0) return Error{ErrorCode::input, "the training set has no samples", ""};
-  if (is_tested(config) && test.size == 0) {
+  if (config.model_tested && test.size == 0) {
     return Error{ErrorCode::mismatch, "the head evaluates on test samples, and this machine has none",
                  "give the program the same test set on all machines"};
   }
   runtime::ModelInputs inputs;
   inputs.config = &config;
   inputs.train = std::make_shared<OwnSamples>(train);
-  if (is_tested(config)) inputs.test = std::make_shared<OwnSamples>(test);
+  if (config.model_tested) inputs.test = std::make_shared<OwnSamples>(test);
   return inputs;
 }
 
@@ -153,7 +142,7 @@ Result<std::unique_ptr<DeviceModel>> Provider::make(const runtime::ModelInputs&,
   return model_.device(device, threads);
 }
 
-Result<runtime::LocalOptimizer> Provider::local_optimizer(const runtime::ModelInputs&, std::uint64_t) {
+Result<runtime::LocalOptimizer> Provider::local_optimizer(const runtime::ModelInputs&) {
   const std::lock_guard lock(mutex_);
   const Optimizer own = model_.optimizer();
   return runtime::LocalOptimizer{.optimizer = optimizer_of(own), .outside = {}, .schedule = schedule_of(own)};

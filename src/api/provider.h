@@ -23,11 +23,11 @@ class Provider final : public runtime::ModelProvider {
 
   [[nodiscard]] std::vector<runtime::Device> devices() const override;
   /// Errors: mismatch, where the configuration is of another program's run.
-  Result<runtime::ModelInputs> load(const config::RunConfig& config, const runtime::DownloadReport& report) override;
+  Result<runtime::ModelInputs> load(const config::RunConfig& config) override;
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
   Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;
-  Result<runtime::LocalOptimizer> local_optimizer(const runtime::ModelInputs& inputs, std::uint64_t steps) override;
+  Result<runtime::LocalOptimizer> local_optimizer(const runtime::ModelInputs& inputs) override;
 
  private:
   Result<std::vector<SharedBytes>> initial_chunks();

@@ -116,7 +116,7 @@ Status refuse_removed(const Removed& removed, const toml::node& node, const Orig
 
 // What earlier versions took here, and what is now the target's own.
 constexpr std::string_view kSectionsOfTargets[]{"data.", "optimizer.", "schedule."};
-constexpr std::string_view kKeysOfTargets[]{"model.file",  "model.loss",   "model.hidden", "model.block",
+constexpr std::string_view kKeysOfTargets[]{"model.file",   "model.loss",  "model.hidden", "model.block",
                                             "model.layers", "model.heads", "model.width"};
 constexpr std::string_view kFormerKinds[]{"fashion-cnn", "mnist-cnn", "mlp", "gpt-mini", "torchscript"};
 
@@ -262,7 +262,8 @@ Result<RunConfig> load(const Asked& asked) {
     config.model_kind = kSoftmaxKind;
     config.model_arguments = asked.arguments;
   } else {
-    return bad("'" + asked.target + "' is neither softmax nor a script", "motley train softmax, or motley train SCRIPT.py");
+    return bad("'" + asked.target + "' is neither softmax nor a script",
+               "motley train softmax, or motley train SCRIPT.py");
   }
   return with_own(std::move(config), asked.target, asked.file, asked.overrides);
 }

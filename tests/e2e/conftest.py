@@ -2,7 +2,6 @@
 
 import pathlib
 
-import numpy as np
 import pytest
 
 import program
@@ -35,21 +34,3 @@ def cache_of_tests(tmp_path_factory):
     with pytest.MonkeyPatch.context() as changed:
         changed.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield
-
-
-@pytest.fixture
-def home(monkeypatch, tmp_path):
-    """Where programs keep what they fetch, of this test alone."""
-    place = tmp_path / "home"
-    place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    return place
-
-
-def arrays(place, samples, features):
-    """x.npy and y.npy of three classes, the same on each call."""
-    place.mkdir()
-    random = np.random.default_rng(1)
-    np.save(place / "x.npy", random.normal(size=(samples, features)).astype(np.float32))
-    np.save(place / "y.npy", random.integers(0, 3, size=samples))
-    return place

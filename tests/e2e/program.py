@@ -223,6 +223,11 @@ class Starter:
         return audit
 
 
+def arguments(**values):
+    """Of softmax: arguments(samples=512, test=0) -> ["samples=512", "test=0"]"""
+    return [f"{key}={value}" for key, value in values.items()]
+
+
 def settings(**values):
     """settings(train_steps=5) -> ["--set", "train.steps=5"]"""
     return [word for key, value in values.items() for word in ("--set", f"{key.replace('_', '.', 1)}={value}")]

@@ -1,21 +1,16 @@
 """Wrong words, wrong files, wrong tokens: each ends with a clear error of the right class, and nothing else happens."""
 
-import gzip
 import os
 import pathlib
 import re
 import socket
-import struct
-import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from conftest import ROOT
-from program import settings
+from program import arguments, settings
 
-TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", train_global_batch=32, train_steps=3)
+TINY = [*arguments(samples=512, features=8, classes=3, test=64), *settings(train_global_batch=32, train_steps=3)]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------------
@@ -23,10 +18,22 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
 @pytest.mark.parametrize("words, code, message, hint", [
     (["trian", "softmax"], "usage", "trian", "motley train"),
     (["train"], "usage", "train what", "motley train"),
-    (["train", "softmaks"], "input", "softmaks", "'softmax'"),
-    (["train", "fashoin-cnn"], "input", "fashoin-cnn", "'fashion-cnn'"),
+    (["train", "softmaks"], "usage", "softmaks", "'softmax'"),
+    (["train", "fashoin-cnn"], "usage", "fashoin-cnn", "'fashion-cnn'"),
     (["train", "softmax", "--set", "train.stepps=3"], "input", "train.stepps", "'train.steps'"),
-    (["train", "softmax", "--set", "optimiser.lr=3"], "input", "optimiser.lr", "'optimizer.lr'"),
+    (["train", "softmax", "--set", "train.optimizer=sgd"], "input", "train.optimizer", ""),
+    (["train", "softmax", "--set", "optimizer.lr=3"], "input", "optimizer.lr", "arguments"),
+    (["train", "softmax", "--set", "data.uri=mnist"], "input", "data.uri", "arguments"),
+    (["train", "softmax", "--set", "model.hidden=[8]"], "input", "model.hidden", "arguments"),
+    (["train", "softmax", "sampels=3"], "input", "sampels", "samples="),
+    (["train", "softmax", "samples"], "input", "samples", "samples=4096"),
+    (["train", "softmax", "samples=many"], "input", "many", ""),
+    (["train", "softmax", "samples=0"], "input", "samples", ""),
+    (["train", "softmax", "features=999999999999"], "input", "features", ""),
+    (["train", "softmax", "lr=nan"], "input", "lr", ""),
+    (["train", "softmax", "optimizer=adamw"], "input", "adamw", ""),
+    (["train", "run.toml"], "usage", "run.toml", "--config"),
+    (["train", "softmax", "--config", "nothing-here.toml"], "input", "nothing-here.toml", ""),
     (["train", "softmax", "--set", "steps"], "usage", "key=value", "train.epochs"),
     (["train", "softmax", "--set", "train.steps=many"], "input", "whole number", ""),
     (["train", "softmax", "--set", "train.global_batch=100000"], "input", "train.global_batch", ""),
@@ -51,7 +58,6 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
     (["invite", "--once", "me@laptop"], "usage", "expected no host, found me@laptop", "motley invite --once"),
     (["invite", "--pair", "me@laptop"], "usage", "expected no host, found me@laptop", "motley invite --pair"),
     (["invite", "--pair", "--expires", "1h"], "usage", "--once", "motley invite --once --expires"),
-    (["invite", "me@laptop", "train.py"], "usage", "Python package", "pip install ."),
     (["join", "x", "--share", "0"], "usage", "--share", "motley join --help"),
     (["join", "x", "--share", "nan"], "usage", "from 0.01 to 1", "motley join --help"),
     (["train", "softmax", "--share", "1.5"], "usage", "'1.5'", "motley train --help"),
@@ -62,11 +68,7 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
     (["join", "192.168.1.7:7117"], "usage", "the code", "motley join 192.168.1.7:7117 123456"),
     (["audit", "nothing-here"], "input", "nothing-here", ""),
     (["export", "nothing-here", "m.safetensors"], "input", "nothing-here", ""),
-    (["sample", "nothing-here"], "input", "nothing-here", ""),
-    (["train", "gpt-mini"], "input", "data.uri", "motley train gpt-mini --set data.uri=text:FILE"),
-    (["train", "gpt-mini", "--set", "data.uri=text:absent"], "input", "absent", "path"),
-    (["train", "gpt-mini", "--set", "data.uri=text:/"], "input", "directory", ""),
-    (["train", "gpt-mini", "--set", "data.uri=txt:absent"], "input", "txt:absent", "'text'"),
+    (["sample", "nothing-here", "--prompt", "a"], "input", "nothing-here", ""),
 ])
 def test_wrong_words(motley, words, code, message, hint):
     error = motley.fails(*words)
@@ -74,96 +76,32 @@ def test_wrong_words(motley, words, code, message, hint):
 
 
 @pytest.mark.parametrize("text, line, message, hint", [
-    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \n", 4, "TOML", "model.kind"),
-    ("[model]\nkind = \"softmax\"\n[train\nsteps = 3\n", 3, "TOML", "model.kind"),
-    ("[model]\nkind = \"softmax\"\n\n[train]\nstep = 3\n", 5, "train.step", "'train.steps'"),
-    ("[model]\nkind = \"softmax\"\n[data]\nuri = 3\n", 4, "string", ""),
-    ("[model]\nkind = \"softmax\"\n[optimizer]\nnesterov = 1\n", 4, "true or false", ""),
+    ("[train]\nsteps = \n", 2, "TOML", ""),
+    ("[train\nsteps = 3\n", 1, "TOML", ""),
+    ("\n[train]\nstep = 3\n", 3, "train.step", "'train.steps'"),
+    ("[train]\nsteps = \"3\"\n", 2, "whole number", ""),
+    ("[train]\nshuffle = 1\n", 2, "true or false", ""),
+    ("[train]\nsteps = 3\n[data]\nuri = \"mnist\"\n", 4, "data.uri", ""),
+    ("[schedule]\nkind = \"cosine\"\n", 2, "schedule.kind", ""),
 ])
-def test_wrong_run_file(motley, tmp_path, text, line, message, hint):
-    (tmp_path / "run.toml").write_text(text)
-    error = motley.fails("train", "run.toml")
-    assert error["code"] == "input" and f"run.toml:{line}:" in error["message"], error
+def test_wrong_keys_in_a_file(motley, tmp_path, text, line, message, hint):
+    (tmp_path / "motley.toml").write_text(text)
+    error = motley.fails("train", "softmax", "--config", "motley.toml")
+    assert error["code"] == "input" and f"motley.toml:{line}:" in error["message"], error
     assert message in error["message"] and hint in error["try"], error
 
 
-def test_run_file_with_another_kind(motley, tmp_path):
-    (tmp_path / "run.toml").write_text("[model]\nkind = \"softmx\"\n")
-    assert "'softmax'" in motley.fails("train", "run.toml")["try"]
-    (tmp_path / "run.toml").write_text("[train]\nsteps = 3\n")
-    assert "model.kind" in motley.fails("train", "run.toml")["message"]
-    (tmp_path / "run.toml").write_bytes(bytes(range(256)) * 16)
-    assert "run.toml:1:" in motley.fails("train", "run.toml")["message"]
+def test_a_file_of_keys_that_is_no_text(motley, tmp_path):
+    (tmp_path / "motley.toml").write_bytes(bytes(range(256)) * 16)
+    assert "motley.toml:1:" in motley.fails("train", "softmax", "--config", "motley.toml")["message"]
 
 
-# --- data ------------------------------------------------------------------------------------------------------------------
-
-def idx(array):
-    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.astype("u1").tobytes()
-
-
-@pytest.fixture(scope="module")
-def images():
-    random = np.random.default_rng(7)
-    return random.integers(0, 256, (64, 6, 6), dtype=np.uint8), random.integers(0, 4, 64, dtype=np.uint8)
-
-
-def refused_data(motley, uri):
-    error = motley.fails("train", "softmax", *settings(data_uri=uri, data_test_uri="", train_global_batch=16, train_steps=2))
-    assert error["code"] == "input", error
-    return error
-
-
-def test_missing_data(motley, tmp_path):
-    for uri in ("images.idx+labels.idx", "no/such/file.motley", "x.npy+y.npy"):
-        assert uri.split("+")[0] in refused_data(motley, uri)["message"]
-    (tmp_path / "empty").mkdir()
-    assert "empty" in refused_data(motley, "empty")["message"]
-    assert "fashion-mnist" in refused_data(motley, "fashion-mnits")["try"]
-    assert "synthetic:" in refused_data(motley, "synthetic:0:4:2")["message"]
-
-
-@pytest.fixture
-def files(tmp_path, images):
-    """One data set in every format."""
-    x, y = images
-    for name, data in (("x", idx(x)), ("y", idx(y))):
-        (tmp_path / name).write_bytes(data)
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(data))
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y.astype(np.int64))
-    subprocess.run([sys.executable, ROOT / "tools" / "pack.py", "x.npy", "y.npy", "xy.motley"], cwd=tmp_path, check=True)
-    return tmp_path
-
-
-def test_good_data_trains(motley, files):
-    losses = []
-    for uri in ("x.gz+y.gz", "x.npy+y.npy", "xy.motley"):
-        run = motley.run("train", "softmax", *settings(data_uri=uri, data_test_uri="", train_global_batch=16, train_steps=2))
-        assert run.process.returncode == 0, run.story()
-        losses.append(run.losses())
-    assert losses[0] == losses[1] == losses[2]
-
-
-@pytest.mark.parametrize("uri", ["x+y", "x.gz+y.gz", "x.npy+y.npy", "xy.motley"])
-def test_damaged_data(motley, files, uri):
-    """One damage of each kind; tests/unit/data/format has what else each format refuses."""
-    name = uri.partition("+")[0]
-    good = (files / name).read_bytes()
-    for data in (b"", good[:len(good) // 2], bytes([good[0] ^ 1]) + good[1:], good + b"\0"):
-        (files / name).write_bytes(data)
-        assert f"{name}:" in refused_data(motley, uri)["message"]
-
-
-def test_other_number_of_labels(motley, files, images):
-    (files / "y").write_bytes(idx(images[1][:-1]))
-    error = refused_data(motley, "x+y")
-    assert "64" in error["message"] and "63" in error["message"], error
-
-
-def test_test_set_of_another_shape(motley):
-    error = motley.fails("train", "softmax", *settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:9:3", train_steps=2))
-    assert error["code"] == "input" and "synthetic:64:9:3" in error["message"], error
+def test_keys_of_a_file_and_those_that_win(motley, tmp_path):
+    (tmp_path / "motley.toml").write_text("[train]\nsteps = 7\nglobal_batch = 16\n")
+    words = ["--config", "motley.toml", "--set", "train.steps=2", "--run", "r", "--device", "cpu", "--listen", "127.0.0.1:0"]
+    run = motley.run("train", "softmax", *arguments(samples=512, features=8, classes=3, test=0), *words)
+    assert run.process.returncode == 0, run.story()
+    assert [event["samples"] for event in run.named("step")] == [16, 16]
 
 
 # --- the run's directory ---------------------------------------------------------------------------------------------------
@@ -172,6 +110,15 @@ def test_directory_of_a_finished_run(motley):
     assert motley.run("train", "softmax", "--run", "r", *TINY).process.returncode == 0
     error = motley.fails("train", "softmax", "--run", "r", *TINY)
     assert error["code"] == "input" and "--resume" in error["try"], error
+
+
+def test_directory_of_an_earlier_version(motley, tmp_path):
+    """Its data and optimizer were keys, which are the target's own now."""
+    assert motley.run("train", "softmax", "--run", "r", *TINY).process.returncode == 0
+    with (tmp_path / "r" / "run.toml").open("a") as kept:
+        kept.write('[data]\nuri = "synthetic:512:8:3"\n')
+    error = motley.fails("train", "--resume", "--run", "r")
+    assert error["code"] == "input" and "data.uri" in error["message"] and "an earlier motley" in error["message"] and error["try"], error
 
 
 def test_directory_in_use(motley):

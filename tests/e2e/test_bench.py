@@ -8,11 +8,11 @@ import socket
 import pytest
 
 import wire
-from program import settings
+from program import arguments, settings
 
 SHORT = ("--seconds", "0.05")
 INT8_PART = 258 / 1024  # bytes of 256 elements and their scale, to those in fp32
-TINY = settings(data_uri="synthetic:256:8:3", data_test_uri="", train_global_batch=64, train_steps=100000)
+TINY = [*arguments(samples=256, features=8, classes=3, test=0), *settings(train_global_batch=64, train_steps=100000)]
 
 
 @pytest.fixture

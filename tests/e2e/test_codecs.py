@@ -2,11 +2,11 @@
 
 import pathlib
 
-from program import settings
+from program import arguments, settings
 
 STEPS = 80  # each of an epoch: long enough for a joiner to come back in the middle
-RUN = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=20000, train_seed=5, train_steps=STEPS,
-               optimizer_lr=0.02)
+RUN = [*arguments(samples=20000, features=256, classes=20, test=0, lr=0.02),
+       *settings(train_global_batch=20000, train_seed=5, train_steps=STEPS)]
 LOCAL = ["--listen", "127.0.0.1:0", "--token-file", "token"]
 
 

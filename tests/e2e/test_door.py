@@ -12,7 +12,7 @@ import time
 import pytest
 
 import wire
-from program import Starter, settings
+from program import Starter, arguments, settings
 from test_lab import lab, laboratory, on
 
 pytestmark = pytest.mark.alone
@@ -52,8 +52,8 @@ def join(motley, head):
 @pytest.mark.parametrize("kind", FLOODS)
 def test_who_has_the_token_comes_in_and_back(motley_path, tmp_path, kind):
     with laboratory({"head": 0.6, "worker": 0.5, "crowd": 0.5}), Starter(motley_path, tmp_path) as motley:
-        head = motley.start("train", "softmax", *settings(data_uri="synthetic:20000:64:10", data_test_uri="", train_global_batch=1024,
-                                                          train_steps=1000000),
+        head = motley.start("train", "softmax", *arguments(samples=20000, features=64, test=0),
+                            *settings(train_global_batch=1024, train_steps=1000000),
                             "--device", "none", "--token-file", "token", "--listen", f"{lab('ip', 'head')}:0", prefix=on("head"))
         head.wait_event("run")
         with flooded(kind, wire.parse_token((tmp_path / "token").read_text())["port"]):

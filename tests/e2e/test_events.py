@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from program import parse_event, settings
+from program import arguments, parse_event, settings
 
 NUMBER, TEXT, WHOLE, LIST, MAYBE = (int, float), str, int, list, (int, float, type(None))
 FIELDS = {
@@ -28,7 +28,6 @@ FIELDS = {
     "device": dict(device=TEXT, description=TEXT),
     "check": {"subject": TEXT, "good": bool, "text": TEXT, "try": TEXT},
     "export": dict(step=WHOLE, path=TEXT),
-    "sample": dict(step=WHOLE, prompt=TEXT, text=TEXT),
 }
 PART = dict(worker=TEXT, samples=WHOLE, compute_s=NUMBER, wait_s=NUMBER, finish_s=NUMBER, sent_bytes=WHOLE, received_bytes=WHOLE)
 MODE = dict(mode=TEXT, local_steps=MAYBE, samples_per_s=NUMBER, computing=NUMBER, bytes_a_day=WHOLE, loss_percent=MAYBE, price=TEXT)
@@ -71,7 +70,7 @@ def events(program, *kinds):
     return [event for _, event in program.events]
 
 
-DATA = settings(data_uri="synthetic:1000:16:4", data_test_uri="synthetic:100:16:4", train_global_batch=128, train_steps=20, train_seed=9)
+DATA = [*arguments(samples=1000, features=16, classes=4, test=100), *settings(train_global_batch=128, train_steps=20, train_seed=9)]
 
 
 def test_a_whole_run(motley, tmp_path):
@@ -149,14 +148,6 @@ def test_updates_take_a_part_of_the_run(motley):
     assert sum(event["update_s"] for event in program.named("step")) <= done["seconds"], program.named("step")
 
 
-def test_a_loss_that_is_not_finite(motley):
-    """Weights that grow a million times a step: the run ends before a NaN is written anywhere."""
-    wild = settings(optimizer_lr=1.0, optimizer_weight_decay=1e6)
-    program = motley.run("train", "softmax", *DATA, *wild, "--run", "run", "--device", "cpu", "--listen", "127.0.0.1:0")
-    events(program, "run", "step", "error")
-    assert program.process.returncode == 1 and program.error()["code"] == "diverged", program.story()
-
-
 def test_other_commands(motley, tmp_path):
     assert events(motley.run("devices"), "device")
     assert {e["subject"] for e in events(motley.run("doctor"), "check")} >= {"torch", "network", "port", "disk"}
@@ -165,14 +156,6 @@ def test_other_commands(motley, tmp_path):
     events(motley.run("export", "run", "m.safetensors"), "export")
     events(motley.run("train", "nothing"), "error")
     events(motley.run("nothing"), "error")
-
-
-def test_a_sampled_text(motley, tmp_path):
-    (tmp_path / "a.txt").write_text("abc " * 100)
-    tiny = settings(data_uri="a.txt", model_block=8, model_layers=1, model_heads=1, model_width=8, train_steps=2, train_global_batch=8)
-    events(motley.run("train", "gpt-mini", *tiny, "--run", "run", "--device", "cpu", "--listen", "127.0.0.1:0"), "run", "eval", "done")
-    (event,) = events(motley.run("sample", "run", "--bytes", "20", "--prompt", "a"), "sample")
-    assert (event["step"], event["prompt"]) == (2, "a") and len(event["text"]) > 0
 
 
 def test_flag_before_the_command(motley_path, tmp_path):

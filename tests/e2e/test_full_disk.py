@@ -4,10 +4,10 @@ import resource
 
 import pytest
 
-from program import settings
+from program import arguments, settings
 from small_disk import mounted
 
-DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=4096, train_seed=2, optimizer_lr=0.02)
+DATA = [*arguments(samples=20000, features=128, classes=10, test=0, lr=0.02), *settings(train_global_batch=4096, train_seed=2)]
 LOCAL = ["--device", "cpu", "--listen", "127.0.0.1:0"]
 
 

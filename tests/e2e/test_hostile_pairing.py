@@ -6,9 +6,9 @@ import ssl
 import pytest
 import wire
 
-from program import settings
+from program import arguments, settings
 
-ENDLESS = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
+ENDLESS = [*arguments(samples=20000, features=128, classes=10, test=0), *settings(train_global_batch=2048, train_steps=100000)]
 PAIR, PAIR_SHARE, PAIR_CONFIRM, PAIRED = 30, 31, 32, 33
 WRONG_CODES_MAX, AT_ONCE = 5, 4
 # The generator of P-256: a point as good as any for who does not know the code.
@@ -113,7 +113,8 @@ def test_guesses_at_the_same_time_are_counted_one_by_one(head, stranger, motley)
     assert said == ["wrong-code"] * WRONG_CODES_MAX + ["pairing"] * (2 * AT_ONCE - WRONG_CODES_MAX)
     head.wait_until(lambda: len(wrong_codes(head)) >= WRONG_CODES_MAX, "it told of all the guesses")
     assert len(wrong_codes(head)) == WRONG_CODES_MAX
-    (shown,) = head.named("pairing")
+    shown = head.wait_event("pairing")  # the next tick of the head makes the new code
+    assert head.named("pairing") == [shown]
     assert shown["code"] != head.named("run")[0]["code"]
     assert (pathlib.Path(motley.directory) / "run" / "pairing").read_text().split()[0] == shown["code"]
 

@@ -3,9 +3,9 @@
 import pytest
 import wire
 
-from program import settings
+from program import arguments, settings
 
-DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
+DATA = [*arguments(samples=20000, features=128, classes=10, test=0), *settings(train_global_batch=2048, train_steps=100000)]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_asked_wrongly(motley):
 
 
 def test_a_new_token_after_a_restart(motley):
-    short = settings(data_uri="synthetic:512:8:3", data_test_uri="", train_global_batch=32, train_steps=2)
+    short = [*arguments(samples=512, features=8, classes=3, test=0), *settings(train_global_batch=32, train_steps=2)]
     here = ["--run", "run", "--listen", "127.0.0.1:0"]
     tokens = [motley.run("train", "softmax", *short, *here).named("run")[0]["join"]]
     for words in ([], ["--new-token"], ["--expires", "1h"]):

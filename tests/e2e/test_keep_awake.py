@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from program import PATIENCE_S, settings
+from program import PATIENCE_S, arguments, settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tool of Linux")
 
-WORKS = ["softmax", *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_steps=100000)]
+WORKS = ["softmax", *arguments(samples=2000, features=16, classes=4, test=0), *settings(train_steps=100000)]
 HEAD = ["--run", "run", "--device", "none", "--listen", "127.0.0.1:0", "--token-file", "token"]
 
 

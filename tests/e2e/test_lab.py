@@ -18,7 +18,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from program import Starter, samples_of, settings
+from program import Starter, arguments, samples_of, settings
 
 pytestmark = pytest.mark.alone
 
@@ -101,8 +101,8 @@ def on(host):
 # About a tenth of a second a step; how many is decided when all disturbances are over, so that the test does not depend on
 # the speed of the machine. The learning rate is below the edge of stability: beyond it, training itself doubles a
 # difference in the last bit every few steps (two runs of one process with other micro-batches differ by 1e-3 then).
-RECIPE = ["mlp", *settings(train_global_batch=2048, train_seed=11, optimizer_kind="sgd", optimizer_lr=0.01,
-                           schedule_kind="constant", data_test_uri="")]
+RECIPE = ["softmax", *arguments(samples=20000, features=512, classes=128, test=0, lr=0.001),
+          *settings(train_global_batch=2048, train_seed=11)]
 
 
 class Disturber:
@@ -211,7 +211,8 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
 
 def test_plans_tell_what_a_slow_link_carries(network, motley_path, tmp_path):
     nominal = 100e6 / 8
-    recipe = ["mlp", *settings(model_hidden="[768,768]", train_global_batch=4096, train_steps=100000, data_test_uri="")]
+    recipe = ["softmax", *arguments(samples=8192, features=4096, classes=256, test=0),
+              *settings(train_global_batch=2048, train_steps=100000)]
     lab("rate", "first", "100mbit")
     try:
         with Starter(motley_path, tmp_path) as motley:

@@ -1,15 +1,13 @@
 """Ctrl-C and kill -9, on joiners and on the head: what was promised about the run holds, and everybody comes back."""
 
-import itertools
-import random
 import signal
 
 import pytest
 
 import wire
-from program import settings
+from program import arguments, settings
 
-DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
+DATA = [*arguments(samples=20000, features=256, classes=20, test=0, lr=0.02), *settings(train_global_batch=2048, train_seed=5)]
 LOCAL = ["--listen", "127.0.0.1:0"]
 
 
@@ -53,7 +51,8 @@ def test_interrupted_joiner_finishes_its_lease(motley):
     same_losses(head.losses(), alone(motley, *steps))
 
 
-HUGE = settings(data_uri="synthetic:200000:64:1000", train_global_batch=200000, train_micro_batch=200000, train_steps=1, data_test_uri="")
+HUGE = [*arguments(samples=200000, features=64, classes=1000, test=0),
+        *settings(train_global_batch=200000, train_micro_batch=200000, train_steps=1)]
 
 
 def test_second_interrupt_leaves_at_once(motley):
@@ -135,37 +134,3 @@ def test_another_head_on_the_port_ends_no_worker(motley):
     motley.audit("run")
     other.interrupt()
     assert other.end() == 130, other.story()
-
-
-def final_files(run):
-    newest = (run / "checkpoints" / "latest").read_text().strip()
-    return [(run / "checkpoints" / newest / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
-
-
-def test_one_local_worker_resumes_to_the_same_bits(motley, tmp_path):
-    """With clipping by the step before; tests/parity/test_determinism.py has other recipes, and every way to be killed."""
-    dice = random.Random(3)
-    words = [*DATA, *settings(train_steps=60, train_checkpoint_seconds=0.3, optimizer_kind="adamw", optimizer_lr=0.003,
-                              data_test_uri="synthetic:500:256:20", train_clip_norm=0.5, train_clip_norm_of="previous"),
-             "--device", "cpu", *LOCAL]
-    whole = motley.run("train", "softmax", *words, "--run", "whole")
-    assert whole.process.returncode == 0, whole.story()
-    losses, resumed = {}, []
-    for attempt in itertools.count():
-        start = ["softmax", *words] if attempt == 0 else ["--resume", "--device", "cpu", *LOCAL]
-        program = motley.start("train", *start, "--run", "broken")
-        if attempt < 3:
-            first = program.wait_event("run")["first_step"]
-            program.wait_step(min(58, first + dice.randrange(0, 20)))
-            program.signal(dice.choice([signal.SIGINT, signal.SIGKILL]))
-        program.process.wait()
-        program.wait_until(lambda: program.over, "its output closed")
-        losses.update(program.losses())
-        resumed.append(program.named("run")[0]["first_step"])
-        if program.process.returncode == 0:
-            break
-        assert attempt < 3, program.story()
-    print(f"\nresumed at {resumed[1:]}")
-    assert losses == whole.losses()
-    assert final_files(tmp_path / "broken") == final_files(tmp_path / "whole")
-    motley.audit("broken")

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from program import PATIENCE_S, Starter, settings
+from program import PATIENCE_S, Starter, arguments, settings
 from test_lab import lab, laboratory, on
 
-ENDLESS = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
+ENDLESS = [*arguments(samples=20000, features=128, classes=10, test=0), *settings(train_global_batch=2048, train_steps=100000)]
 WRONG_CODES_MAX = 5
 
 

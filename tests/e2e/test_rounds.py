@@ -8,15 +8,18 @@ import struct
 import subprocess
 
 import ledger
+import made_up
 import numpy as np
 import pytest
-from program import settings
+from program import arguments, settings
 
-RUN = settings(data_uri="synthetic:4000:64:10", data_test_uri="synthetic:500:64:10", train_seed=5, optimizer_lr=0.02, train_verify=0)
+MADE_UP = {"samples": 4000, "features": 64, "classes": 10, "test": 500, "lr": 0.02}
+SEEDED = settings(train_seed=5, train_verify=0)
+RUN = [*arguments(**MADE_UP), *SEEDED]
 LOCAL = ["--listen", "127.0.0.1:0", "--token-file", "token"]
 LOSS_OFF = 1e-6  # of the loss of a step
 PLAIN_OFF = 1e-5  # of the norm of the weights
-BATCH, CLASSES, RATE = 40, 4, 0.05
+SAMPLES, FEATURES, CLASSES, BATCH, RATE = 400, 12, 4, 40, 0.05  # of the runs beside the plain program
 
 
 def rounds(steps, rate=None, momentum=0.9, overlap="none"):
@@ -26,8 +29,9 @@ def rounds(steps, rate=None, momentum=0.9, overlap="none"):
     return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", *words]
 
 
-def alone(motley, run, *words):
-    program = motley.run("train", "softmax", *RUN, *words, "--run", run, "--device", "cpu", "--listen", "127.0.0.1:0")
+def alone(motley, run, *words, data=MADE_UP):
+    here = ["--run", run, "--device", "cpu", "--listen", "127.0.0.1:0"]
+    program = motley.run("train", "softmax", *arguments(**data), *SEEDED, *words, *here)
     assert program.process.returncode == 0, program.story()
     return program
 
@@ -48,7 +52,7 @@ def tensors(content):
 
 
 class Inner:
-    """A worker's own optimizer: AdamW, SGD with momentum, or plain SGD, which remembers nothing."""
+    """A worker's own optimizer: Adam, SGD with momentum, or plain SGD, which remembers nothing."""
 
     def __init__(self, kind, size):
         self.kind, self.steps = kind, 0
@@ -63,7 +67,7 @@ class Inner:
             return w - RATE * self.m
         self.m, self.v = 0.9 * self.m + 0.1 * g, 0.999 * self.v + 0.001 * g * g
         root = np.sqrt(self.v) / np.sqrt(1 - 0.999 ** self.steps)
-        return w * (1 - RATE * 0.01) - RATE / (1 - 0.9 ** self.steps) * self.m / (root + 1e-8)
+        return w - RATE / (1 - 0.9 ** self.steps) * self.m / (root + 1e-8)
 
 
 def gradient(w, x, y):
@@ -126,8 +130,8 @@ def test_one_step_a_round_is_an_exact_step(motley):
 
 
 def test_alone_the_same_twice_and_better_than_at_first(motley):
-    words = [*settings(train_global_batch=100, train_epochs=3, optimizer_kind="adamw"), *rounds(8)]
-    first, again = alone(motley, "first", *words), alone(motley, "again", *words)
+    words, by_adam = [*settings(train_global_batch=100, train_epochs=3), *rounds(8)], {**MADE_UP, "optimizer": "adam"}
+    first, again = (alone(motley, run, *words, data=by_adam) for run in ("first", "again"))
     assert first.losses() == again.losses()
     assert weights(motley, "first") == weights(motley, "again")
     assert motley.audit("first")["samples"] == 3 * 4000
@@ -137,10 +141,10 @@ def test_alone_the_same_twice_and_better_than_at_first(motley):
 
 @pytest.mark.parametrize("overlap", ["none", "next"])
 def test_joiners_are_killed_inside_of_rounds(motley, overlap):
-    large = settings(data_uri="synthetic:4000:512:10", data_test_uri="synthetic:500:512:10")  # of more than 4,096 numbers
-    words = [*large, *settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]"),
+    large = arguments(**MADE_UP | {"features": 512})  # of more than 4,096 numbers
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]"),
              *settings(wire_gradients="int4"), *rounds(10, overlap=overlap)]
-    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    head = motley.start("train", "softmax", *large, *SEEDED, *words, "--run", "run", "--device", "cpu", *LOCAL)
     names = ["anna", "berta", "carla"]
     guests = {name: motley.start("join", "--token-file", "token", "--name", name) for name in names}
     for name in names:
@@ -185,9 +189,9 @@ def test_all_are_killed_inside_of_rounds(motley, overlap):
 
 def test_what_a_stopped_run_owes_is_not_missing(motley):
     # Rounds that take longer than to tell of one and to be interrupted.
-    words = [*settings(data_uri="synthetic:10000:4096:60", data_test_uri="", train_global_batch=1000, train_epochs=12, train_min_workers=2,
-                       train_shares="[1,1]"), *rounds(10)]
-    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    large = arguments(samples=10000, features=4096, classes=60, test=0, lr=0.02)
+    words = [*settings(train_global_batch=1000, train_epochs=12, train_min_workers=2, train_shares="[1,1]"), *rounds(10)]
+    head = motley.start("train", "softmax", *large, *SEEDED, *words, "--run", "run", "--device", "cpu", *LOCAL)
     guest = motley.start("join", "--token-file", "token", "--name", "guest")
     head.wait_event("step", lambda e: len(e["workers"]) == 2)
     guest.signal(signal.SIGSTOP)
@@ -217,46 +221,41 @@ def test_what_rounds_do_not_do_is_refused(motley):
 
 
 class TwoAndThePlainProgram:
-    """A head and a guest on 400 samples in files, and what the same rounds come to in numpy."""
+    """A head and a guest on a few samples, and what the same rounds come to in numpy."""
 
-    def __init__(self, motley, directory, epochs, *settings_of_optimizer):
+    def __init__(self, motley, epochs, *words, optimizer="sgd", momentum=0):
         self.motley, self.epochs = motley, epochs
-        random = np.random.default_rng(11)
-        self.y = random.integers(0, CLASSES, 400)
-        self.x = random.integers(0, 200, (400, 12), dtype=np.uint8) + (14 * self.y[:, None]).astype(np.uint8)
-        np.save(directory / "x.npy", self.x)
-        np.save(directory / "y.npy", self.y.astype(np.int64))
-        self.words = [*settings(data_uri="x.npy+y.npy", data_test_uri="", train_seed=0, train_global_batch=BATCH, train_epochs=epochs,
-                                optimizer_lr=RATE, train_min_workers=2, train_shares="[2,1]"), *settings_of_optimizer, *rounds(3)]
+        own = arguments(samples=SAMPLES, features=FEATURES, classes=CLASSES, test=0, optimizer=optimizer, lr=RATE, momentum=momentum)
+        self.words = [*own, *settings(train_seed=0, train_global_batch=BATCH, train_epochs=epochs, train_min_workers=2,
+                                      train_shares="[2,1]"), *words, *rounds(3)]
 
     def head(self, *words):
         return self.motley.start("train", *words, "--run", "run", "--device", "cpu", *LOCAL)
 
     def begin(self):
         head = self.head("softmax", *self.words)
-        return head, self.motley.start("join", "--token-file", "token", "--name", "guest", "--data-dir", ".")
+        return head, self.motley.start("join", "--token-file", "token", "--name", "guest")
 
     def resume(self):
         return self.head("--resume")
 
     def off(self, kind):
         """How far the run's weights are from the plain program's, in parts of these."""
-        assert self.motley.audit("run")["samples"] == self.epochs * 400
+        assert self.motley.audit("run")["samples"] == self.epochs * SAMPLES
         # A head that is killed may have written a round and not told of it.
         steps = ledger.ranges_by_step(pathlib.Path(self.motley.directory, "run", "ledger"))
         assert sorted(steps) == list(range(self.epochs * 4))
         rounds_of = [(step // 4, [(worker, count) for _, count, worker in steps[step]]) for step in sorted(steps)]
         order = {epoch: [int(line) for line in motley_order(self.motley, epoch)] for epoch in range(self.epochs)}
-        expected = plain(self.x / 255, self.y, order, rounds_of, kind)
+        expected = plain(*made_up.training_set(SAMPLES, FEATURES, CLASSES), order, rounds_of, kind)
         found = tensors(model(self.motley, "run"))
         flat = np.concatenate([found[name].ravel() for name in sorted(found, key=lambda name: "bias" in name)])
         return np.linalg.norm(flat - expected) / np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adamw"])
-def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
-    momentum = {"optimizer_momentum": 0.9} if kind == "sgd" else {}
-    two = TwoAndThePlainProgram(motley, tmp_path, 3, *settings(optimizer_kind=kind, **momentum))
+@pytest.mark.parametrize("kind, momentum", [("sgd", 0.9), ("adam", 0)])
+def test_two_workers_are_the_plain_program(motley, kind, momentum):
+    two = TwoAndThePlainProgram(motley, 3, optimizer=kind, momentum=momentum)
     head, guest = two.begin()
     assert head.end() == 0, head.story()
     assert guest.end() == 0, guest.story()
@@ -264,8 +263,8 @@ def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
     assert two.off(kind) < PLAIN_OFF
 
 
-def test_the_rate_follows_who_contributed_also_where_rounds_are_made_again(motley, tmp_path):
-    two = TwoAndThePlainProgram(motley, tmp_path, 100, *settings(optimizer_kind="sgd", train_checkpoint_seconds=0.05))
+def test_the_rate_follows_who_contributed_also_where_rounds_are_made_again(motley):
+    two = TwoAndThePlainProgram(motley, 100, *settings(train_checkpoint_seconds=0.05))
     head, guest = two.begin()
     for _ in range(2):
         head.wait_event("step", after=head.seen())

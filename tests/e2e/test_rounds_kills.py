@@ -1,14 +1,15 @@
 """One of four workers is killed in every round of a long run: what that costs is its own round at the most, and nothing of the others."""
 
 import pytest
-from program import settings
+from program import arguments, settings
 
 ROUNDS, KILLS = 60, 50
 SAMPLES, LOCAL_STEPS = 10_000, 10  # of a round, which is an epoch
 BATCH = SAMPLES // LOCAL_STEPS
 NAMES = ("anna", "berta", "carla", "dora")
-RUN = settings(data_uri=f"synthetic:{SAMPLES}:4096:60", data_test_uri="", train_seed=5, optimizer_lr=0.001, train_verify=0,
-               train_global_batch=BATCH, train_epochs=ROUNDS, train_min_workers=4, train_shares="[1,1,1,1]", train_mode="rounds")
+RUN = [*arguments(samples=SAMPLES, features=4096, classes=60, test=0, lr=0.001),
+       *settings(train_seed=5, train_verify=0, train_global_batch=BATCH, train_epochs=ROUNDS, train_min_workers=4, train_shares="[1,1,1,1]",
+                 train_mode="rounds")]
 
 
 def contributors(event):

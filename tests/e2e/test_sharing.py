@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from program import samples_of, settings
+from program import arguments, samples_of, settings
 
 LOCAL = ["--listen", "127.0.0.1:0"]
-DATA = settings(data_uri="synthetic:20000:784:10", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
+DATA = [*arguments(samples=20000, features=784, classes=100, test=0, lr=0.02), *settings(train_global_batch=2048, train_seed=5)]
 MANY = settings(train_steps=1000000)
 # Given shares, so that the second worker has work on a busy machine too, where it would not pay.
 TWO = settings(train_min_workers=2, train_shares=[1, 1], train_verify=0)
@@ -19,7 +19,7 @@ HOUR_S = 3600
 
 
 def head(motley, *words):
-    return motley.start("train", "mlp", *DATA, *words, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
+    return motley.start("train", "softmax", *DATA, *words, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
                         "--token-file", "token", *LOCAL)
 
 
@@ -30,7 +30,7 @@ def wait_without(train, worker):
 @pytest.mark.alone  # a third process would take from one of the two
 def test_half_of_the_time_is_half_the_samples(motley):
     """Two workers of one speed. Micro-batches are small, so that the one with half of the time also rests within a lease."""
-    train = motley.start("train", "mlp", *DATA, *MANY, *settings(train_min_workers=2, train_global_batch=4096, train_micro_batch=128),
+    train = motley.start("train", "softmax", *DATA, *MANY, *settings(train_min_workers=2, train_global_batch=4096, train_micro_batch=128),
                          "--run", "run", "--device", "none", "--token-file", "token", *LOCAL)
     whole = motley.start("join", "--token-file", "token", "--name", "whole", "--threads", "1")
     half = motley.start("join", "--token-file", "token", "--name", "half", "--threads", "1", "--share", "0.5")

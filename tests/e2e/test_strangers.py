@@ -12,11 +12,11 @@ import struct
 import pytest
 
 import wire
-from program import settings
+from program import arguments, settings
 
 STRANGER = "127.0.0.2"  # the limits before proof are per source address
-DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_seed=3, optimizer_lr=0.02,
-                train_steps=100000)
+DATA = [*arguments(samples=20000, features=128, classes=10, test=0, lr=0.02),
+        *settings(train_global_batch=2048, train_seed=3, train_steps=100000)]
 GROWTH_KIB_MAX = 48 << 10
 
 
@@ -295,22 +295,21 @@ def test_another_model(waiting):
     assert "weight" in refused["reason"], refused
 
 
-@pytest.mark.parametrize("uri", ["synthetic:4096:32:9", "synthetic:4097:32:10"], ids=["other model", "other data"])
-def test_another_data_set(waiting, motley, uri):
-    head, token, _ = waiting
-    joiner = motley.start("join", token, "--set", f"data.uri={uri}")
-    assert joiner.end() == 1, joiner.story()
-    error = joiner.error()
-    assert error["code"] in ("refused", "mismatch") and error["try"], error
-    if "4097" in uri:  # both fingerprints
-        assert "4096" in error["message"] and "4097" in error["message"], error
+def test_other_data(waiting):
+    """A worker whose samples are others: refused, and both sides are told both fingerprints."""
+    head, _, token = waiting
+    with wire.Peer(token) as peer:
+        peer.send(wire.hello(token) + wire.proof(token))
+        ready = wire.layout_entry("weight", (10, 32)) + wire.layout_entry("bias", (10,)) + wire.field(2, "others") + wire.field(3, "others")
+        peer.send(wire.control(wire.READY, ready, run=token["run"]))
+        code, expected, found = bye_of([m for m in peer.closed() if m[0] == wire.BYE])
+    assert code == "data" and "others" in found and expected != found, (code, expected, found)
     refused = head.wait_event("worker", change="refused")
-    assert refused["reason"], refused
+    assert "others" in refused["reason"], refused
 
 
 def test_a_worker_may_not_choose_the_rest(waiting, motley):
     _, token, _ = waiting
-    error = motley.fails("join", token, "--set", "train.steps=7")
-    assert error["code"] == "usage" and "data." in error["message"], error
-    error = motley.fails("join", token, "--set", "data.url=7")
-    assert "'data.uri'" in error["try"], error
+    for key in ("train.steps", "model.arguments", "data.uri"):
+        error = motley.fails("join", token, "--set", f"{key}=7")
+        assert error["code"] == "usage" and "train.micro_batch" in error["message"], error

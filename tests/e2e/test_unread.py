@@ -3,11 +3,11 @@
 import signal
 import subprocess
 
-from program import PATIENCE_S, parse_event, settings
+from program import PATIENCE_S, arguments, parse_event, settings
 
 # A step's event has some 300 bytes: so many are more than a pipe holds and more than the program keeps.
 STEPS = 20_000
-DATA = settings(data_uri="synthetic:1000:8:4", data_test_uri="", train_global_batch=32, train_seed=9)
+DATA = [*arguments(samples=1000, features=8, classes=4, test=0), *settings(train_global_batch=32, train_seed=9)]
 
 
 def start(motley_path, tmp_path, *, steps):

@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed: 
 import motley as package  # noqa: E402
 from conftest import SCRIPTS  # noqa: E402
 from processes import await_end, children, command_lines, having, parent  # noqa: E402
-from program import PATIENCE_S, settings  # noqa: E402
+from program import PATIENCE_S, arguments, settings  # noqa: E402
 
 import motley.dask  # noqa: E402
 
@@ -48,11 +48,12 @@ def test_a_script_trains_on_all_workers(client, motley):
 def test_a_killed_process_comes_back(client, motley):
     """A worker's process, a whole Dask worker, which Dask starts again, and the coordinator's process."""
     events, failed, run = queue.SimpleQueue(), [], str(motley.directory / "run")
-    endless = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_epochs=100000)
+    made_up = arguments(samples=20000, features=256, classes=20, test=0)
+    endless = settings(train_global_batch=2048, train_epochs=100000)
 
     def launch():
         try:
-            package.dask.launch(client, "softmax", options=[*ON_BOTH, *endless], run=run, on_event=events.put)
+            package.dask.launch(client, "softmax", made_up, options=[*ON_BOTH, *endless], run=run, on_event=events.put)
         except package.Error as error:
             failed.append(error)
 
@@ -88,8 +89,9 @@ def test_what_the_coordinator_says_is_raised(client, tmp_path):
 def test_what_was_started_ends_with_who_started_it(client, tmp_path):
     code = ("import distributed, motley.dask\n"
             f"client = distributed.Client({client.scheduler.address!r})\n"
-            "motley.dask.launch(client, 'softmax', run='run', on_event=lambda event: print(event['event'], flush=True), options=\n"
-            f"    {[*ON_BOTH, *settings(data_test_uri='', data_uri='synthetic:20000:256:20', train_epochs=100000)]!r})\n")
+            "motley.dask.launch(client, 'softmax', run='run', on_event=lambda event: print(event['event'], flush=True), arguments=\n"
+            f"    {arguments(samples=20000, features=256, classes=20, test=0)!r},\n"
+            f"    options={[*ON_BOTH, *settings(train_epochs=100000)]!r})\n")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as launcher:
         while launcher.stdout.readline() != "step\n":
             assert launcher.poll() is None

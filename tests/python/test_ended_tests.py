@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from beside_native import in_one_run
 from conftest import HERE, ROOT
 from processes import await_end
 from program import Starter
+from together import in_one_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere programs are not told that the one that started them ended")
 
@@ -88,4 +88,4 @@ def test_a_joiner_that_ends_is_noticed_at_once(tmp_path):
         os.chmod(tmp_path / name, 0o700)
         starters.append(Starter(str(tmp_path / name), tmp_path))
     with starters[0] as head, starters[1] as joiner, pytest.raises(AssertionError, match="why it ended"):
-        in_one_run(head, joiner, tmp_path, "mlp", [])
+        in_one_run(head, joiner, "mlp", [])

@@ -12,10 +12,10 @@ import torch
 
 from conftest import COMMAND, SCRIPTS
 from motley._machines import _cache, _devices
-from program import settings
+from program import arguments, settings
 
 PLACES = ("MOTLEY_CACHE", "XDG_CACHE_HOME")
-SHORT = settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_steps=20)
+SHORT = [*arguments(samples=2000, features=16, classes=4, test=0), *settings(train_steps=20)]
 SCRIPT = str(SCRIPTS / "train_case.py")
 
 

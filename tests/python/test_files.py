@@ -21,7 +21,7 @@ def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path, name):
     case = cases.make(name)
     loop(case)
     train(motley, "train_case.py", name)
-    subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=tmp_path)
+    subprocess.run([str(COMMAND), "export", "run", "last.pt"], check=True, cwd=tmp_path)
     content = torch.load(tmp_path / "last.pt", weights_only=True)
     fresh = cases.make(name)
     fresh.model.load_state_dict(content["model"])

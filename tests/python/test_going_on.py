@@ -45,7 +45,7 @@ def test_a_plain_training_goes_on(motley, kind, workers):
 def test_a_run_goes_on_in_plain_torch(motley, kind):
     train(motley, "going_on.py", kind, "back", workers=2)
     close(result(motley), bound(kind, 0, going_on.CUT))
-    subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=motley.directory)
+    subprocess.run([str(COMMAND), "export", "run", "last.pt"], check=True, cwd=motley.directory)
     content = torch.load(motley.directory / "last.pt", weights_only=True)
     start = {"model": content["model"], "optimizer": content["optimizer"], "schedule": content["scheduler"]}
     went_on = going_on.plainly(kind, going_on.CUT, going_on.END, start)
@@ -70,7 +70,7 @@ def test_it_is_resumed_though_the_script_has_saved_a_later_checkpoint_of_its_own
 
 def test_an_export_of_a_run_that_went_on_counts_all_steps(motley):
     train(motley, "going_on.py", "adamw", "here")
-    subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=motley.directory)
+    subprocess.run([str(COMMAND), "export", "run", "last.pt"], check=True, cwd=motley.directory)
     content = torch.load(motley.directory / "last.pt", weights_only=True)
     assert {float(state["step"]) for state in content["optimizer"]["state"].values()} == {going_on.END}
     assert content["scheduler"]["last_epoch"] == going_on.END and content["step"] == going_on.END - going_on.CUT

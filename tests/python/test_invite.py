@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from processes import await_end, command_lines, having
-from program import settings
+from program import arguments, settings
 
 from motley import _command
 
@@ -14,8 +14,8 @@ while [ "${1#-}" != "$1" ]; do [ "$1" = -o ] && shift; shift; done
 [ "$1" != me@nowhere ] || { echo "ssh: no route" >&2; exit 255; }
 cd "$0-home" && exec sh -c "$2"
 """
-ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_epochs=100000,
-                                train_shares=[1], optimizer_lr=0.02)]
+ENDLESS = ["softmax", *arguments(samples=20000, features=256, classes=20, test=0, lr=0.02),
+           *settings(train_global_batch=2048, train_epochs=100000, train_shares=[1])]
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import re
 import socket
 import struct
 import threading
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -181,6 +183,19 @@ def test_what_is_not_there(server):
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/x"
         with pytest.raises(Error, match="times in a row"):
             _origins.bring(url)
+
+
+@pytest.mark.parametrize("came_from, leads_to, goes", [("https://a.example/x", "http://a.example/x", False),
+                                                       ("https://a.example/x", "https://b.example/x", True),
+                                                       ("http://a.example/x", "https://a.example/x", True)])
+def test_is_not_led_from_https_to_http(came_from, leads_to, goes):
+    redirects = _origins.Redirects()
+    asked = urllib.request.Request(came_from)
+    if goes:
+        assert redirects.redirect_request(asked, None, 302, "Found", {}, leads_to).full_url == leads_to
+    else:
+        with pytest.raises(urllib.error.URLError):
+            redirects.redirect_request(asked, None, 302, "Found", {}, leads_to)
 
 
 def test_names_from_addresses_are_looked_at(server):

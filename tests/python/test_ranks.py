@@ -7,10 +7,10 @@ import sys
 
 import pytest
 from conftest import SCRIPTS
-from program import PATIENCE_S, settings
+from program import PATIENCE_S, arguments, settings
 from slurm_cluster import SlurmCluster, why_no_slurm
 
-SOFTMAX = ["softmax", "--device", "cpu", *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_global_batch=256)]
+SOFTMAX = ["softmax", "--device", "cpu", *arguments(samples=2000, features=16, classes=4, test=0), *settings(train_global_batch=256)]
 SHORT = [*SOFTMAX, *settings(train_steps=40, train_shares=[1])]
 MPIRUN = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--oversubscribe", "--bind-to", "none"]
 mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed: apt install openmpi-bin")

@@ -16,15 +16,15 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 import cases  # noqa: E402
 import motley as package  # noqa: E402
 from conftest import COMMAND, SCRIPTS, ScriptStarter  # noqa: E402
-from program import PATIENCE_S, settings  # noqa: E402
+from program import PATIENCE_S, arguments, settings  # noqa: E402
 from processes import await_end, children, command_lines, having, parent  # noqa: E402
 from ray_cluster import LocalCluster  # noqa: E402
 
 from motley._machines import _processes  # noqa: E402
 from motley.ray import _job, _nodes, _tune, _words  # noqa: E402
 
-ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
-                                optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]  # nobody is too slow to be used
+ENDLESS = ["softmax", *arguments(samples=20000, features=256, classes=20, test=0, lr=0.02),
+           *settings(train_global_batch=2048, train_seed=5, train_epochs=100000, train_shares=[1])]  # nobody is too slow to be used
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_script_that_is_missing_on_the_nodes_is_named(cluster, motley):
 def test_train_from_python(cluster, tmp_path):
     code = ("import motley.ray\nevents = []\n"
             f"run = motley.ray.train('softmax', address={cluster.address!r}, run='run', on_event=events.append,\n"
-            "    options=['--set', 'data.uri=synthetic:2000:16:4', '--set', 'data.test_uri=', '--set', 'train.steps=20'])\n"
+            "    arguments=['samples=2000', 'features=16', 'classes=4', 'test=0'], options=['--set', 'train.steps=20'])\n"
             "print(run, events[-1]['event'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == [str(tmp_path / "run"), "done"], done.stderr
@@ -115,11 +115,11 @@ def test_a_trial_of_tune(cluster, tmp_path):
     pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError)
     code = ("import ray, motley.ray\nfrom ray import tune\n"
             f"ray.init(address={cluster.address!r}, log_to_driver=False)\n"
-            "short = ['--set', 'data.uri=synthetic:2000:16:4', '--set', 'data.test_uri=', '--set', 'train.steps=20']\n"
-            "trial = motley.ray.trainable('softmax', options=short)\n"
-            "tuner = tune.Tuner(trial, param_space={'optimizer.lr': tune.grid_search([0.5, 0.001])},\n"
+            "trial = motley.ray.trainable('softmax', ['samples=2000', 'features=16', 'classes=4', 'test=0'],\n"
+            "    options=['--set', 'train.steps=20'])\n"
+            "tuner = tune.Tuner(trial, param_space={'lr': tune.grid_search([0.5, 0.001])},\n"
             f"    run_config=tune.RunConfig(storage_path={str(tmp_path)!r}, verbose=0))\n"
-            "print('best', tuner.fit().get_best_result('loss', 'min').config['optimizer.lr'])\n")
+            "print('best', tuner.fit().get_best_result('loss', 'min').config['lr'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "best 0.5" in done.stdout, done.stderr
 
@@ -390,5 +390,5 @@ def test_a_trial_computes_with_the_processors_that_it_was_given(monkeypatch, sha
     monkeypatch.setattr(_tune.ray, "get_runtime_context", lambda: assigned)
     monkeypatch.setattr(_tune, "Supervised", supervised)
     with pytest.raises(Started):
-        _tune.trainable("softmax", (), (), None)({})
+        _tune.trainable("softmax", (), ())({})
     assert words[words.index("--threads") + 1] == threads

@@ -12,14 +12,14 @@ import pytest
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
 from processes import await_end, children, command_lines, parent  # noqa: E402
-from program import PATIENCE_S, settings  # noqa: E402
+from program import PATIENCE_S, arguments, settings  # noqa: E402
 from ray_cluster import CONFIG  # noqa: E402
 from ray_hosts import RayHosts  # noqa: E402
 from test_lab import laboratory  # noqa: E402
 
 HOSTS = {"home": 1.6, "fast": 1.2, "slow": 0.6, "other": 0.6}  # cores, more than many a machine has: no speed is measured
-RECIPE = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
-                               optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]
+RECIPE = ["softmax", *arguments(samples=20000, features=256, classes=20, test=0, lr=0.02),
+          *settings(train_global_batch=2048, train_seed=5, train_epochs=100000, train_shares=[1])]
 
 
 @pytest.fixture

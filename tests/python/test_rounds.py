@@ -201,7 +201,7 @@ def test_a_run_goes_on_in_its_mode_alone(motley):
 
 def test_an_export_has_no_optimizer_that_was_not_the_scripts(motley):
     train(motley, "train_case.py", "groups", options=rounds())
-    assert motley.run("export", "run", "--torch", "out.pt").process.returncode == 0
+    assert motley.run("export", "run", "out.pt").process.returncode == 0
     content = torch.load(motley.directory / "out.pt", weights_only=True)
     assert content["step"] == cases.make("groups").epochs * PER_EPOCH
     assert content["optimizer"]["state"] == {} and json.dumps(sorted(content)) == '["model", "optimizer", "step"]'

@@ -14,12 +14,21 @@ import urllib.request
 from typing import Any
 
 from motley._content import _kept, _locks, _manifest, _stores
-from motley._content._retrieve import STALL_SECONDS, Redirects
 from motley._content._stores import RESTARTS_MAX, TRIES_MAX
 from motley._errors import Error
 
 RANGE_BYTES = 32 << 20
+STALL_S = 30  # nothing came for so long: given up
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    max_redirections = 5
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            raise urllib.error.URLError(f"it leads from https to {newurl}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def is_address(place: str) -> bool:
@@ -88,7 +97,7 @@ class _Download:
             headers["If-Range"] = self._version
         request = urllib.request.Request(self._url, headers=headers)
         try:
-            with urllib.request.build_opener(Redirects).open(request, timeout=STALL_SECONDS) as answer:
+            with urllib.request.build_opener(Redirects).open(request, timeout=STALL_S) as answer:
                 return self._take(answer, begins, whole, place)
         except urllib.error.HTTPError as error:
             if error.code == 416 and error.headers.get("Content-Range", "").strip() == "bytes */0":

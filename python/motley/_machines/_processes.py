@@ -30,14 +30,14 @@ NOT_FOR_CHILDREN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "OMPI_COMM_WORLD_RA
 class Orders:
     """What a process is started for. `words` follow the command; the token is never among them."""
 
-    program: str | None  # None: the package's own command
     words: list[str]
     directory: str
     token: str = field(default="", repr=False)
 
 
-def command(program: str | None, words: Sequence[str]) -> list[str]:
-    return [program, *words] if program else [sys.executable, "-m", "motley", *words]
+def command(words: Sequence[str]) -> list[str]:
+    """Of this Python."""
+    return [sys.executable, "-m", "motley", *words]
 
 
 def directory(wanted: str) -> str | None:

@@ -27,20 +27,20 @@ __all__ = ["train", "trainable"]
 
 
 def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", options: Sequence[str] = (), run: str = "",
-          program: str | None = None, threads: int = 0, mode: str | None = None,
+          threads: int = 0, mode: str | None = None,
           on_event: Callable[[dict[str, Any]], None] | None = None) -> str:
     """Trains on all nodes of a Ray cluster, as they come and go; returns the run's directory.
 
-    target: a recipe, a run file or a script, which is where it is here on every node.  arguments: of the script.
+    target: a recipe, softmax or a script, which is where it is here on every node.  arguments: of the target.
     address: of the cluster; one that this process is connected to already is used.  options: words of `motley train`, as ["--resume"].
-    run: the directory of the run.  program: the native `motley`, for recipes that need it.  threads: of each CPU worker.
-    mode: "exact", "rounds" (for slow links) or "auto", as of motley.Run; None: as the script or the run file says.
+    run: the directory of the run.  threads: of each CPU worker.
+    mode: "exact", "rounds" (for slow links) or "auto", as of motley.Run; None: as the script says.
     on_event: called with each event of `motley train --json`.
 
     Errors: motley.Error, as the command would say.
     """
     behind = ["--", *arguments] if arguments else []
-    words = ["train", "--on", "ray", "--address", address, *(["--run", run] if run else []), *(["--program", program] if program else []),
+    words = ["train", "--on", "ray", "--address", address, *(["--run", run] if run else []),
              "--threads", str(threads), *(["--set", f"train.mode={mode}"] if mode else []), *options, target, *behind]
     wanted = _words.read(words)
 
@@ -53,13 +53,13 @@ def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", 
     return _run(wanted, on_line)
 
 
-def trainable(target: str, arguments: Sequence[str] = (), *, options: Sequence[str] = (),
-              program: str | None = None) -> Callable[[dict[str, Any]], None]:
+def trainable(target: str, arguments: Sequence[str] = (), *, options: Sequence[str] = ()) -> Callable[[dict[str, Any]], None]:
     """A trial for Ray Tune: a run by itself on the devices that the trial has (`tune.with_resources`).
 
-        tune.Tuner(motley.ray.trainable("softmax"), param_space={"optimizer.lr": tune.loguniform(1e-3, 1)})
+        tune.Tuner(motley.ray.trainable("train.py"), param_space={"lr": tune.loguniform(1e-3, 1)})
 
-    Of the trial's parameters, those with a point are keys of the run; the others are arguments of the script, as `--name value`.
+    Of the trial's parameters, those with a point are keys of the run; the others are arguments of the target: `--name value` of a script
+    or a recipe, `name=value` of softmax.
     Each evaluation is reported: `loss`, `accuracy` and the script's scores by their names, NaN for what is not finite or not there; a run
     without test data once, at its end, with the training's `loss`. A trial that is tried again goes on with its run. Without a card the
     run has as many threads as the trial has whole processors, and at least one.
@@ -68,7 +68,7 @@ def trainable(target: str, arguments: Sequence[str] = (), *, options: Sequence[s
     """
     from motley.ray import _tune
 
-    return _tune.trainable(target, arguments, options, program)
+    return _tune.trainable(target, arguments, options)
 
 
 def main(words: Sequence[str]) -> int:

@@ -32,7 +32,7 @@ class Coordinator:
             words += ["--device", device(each) if devices else each]
 
         def start(restarted: bool) -> list[str]:
-            return command(orders.program, resuming(words + orders.words, run, restarted or again))
+            return command(resuming(words + orders.words, run, restarted or again))
 
         self._process = Supervised(start, directory(orders.directory))
 
@@ -56,11 +56,10 @@ class Worker:
 
     def __init__(self, orders: Orders, name: str, device_word: str, threads: int):
         words = ["join", "--json", "--name", name, "--device", device(device_word), "--nice", "0"]
-        words += ["--data-dir", "/"]  # whoever started the workers started the head
         words += ["--threads", str(threads)] if threads else []
 
         def start(_restarted: bool) -> list[str]:
-            return command(orders.program, [*words, "-", *orders.words])
+            return command([*words, "-", *orders.words])
 
         self._process = Supervised(start, directory(orders.directory), said=orders.token + "\n", on_line=self._log)
         self._last: list[str] = []

@@ -241,13 +241,13 @@ class Job:
     def _make_coordinator(self, here: list[_nodes.Place], name: str) -> Any:
         threads = sum(place.cpus for place in here if place.device == "cpu")
         words = ["--name", name, *(["--threads", str(threads)] if threads else []), *self._wanted.rest]
-        orders = Orders(self._wanted.program, words, os.getcwd())
+        orders = Orders(words, os.getcwd())
         options = self._options("coordinator", self._home, _nodes.together(here))
         return ray.remote(_actors.Coordinator).options(**options).remote(orders, self._run, _nodes.devices_of(here))
 
     def _make_worker(self, name: str, place: _nodes.Place) -> Member:
         words = [self._wanted.target, *self._wanted.script_arguments] if self._wanted.is_script else []
-        orders = Orders(self._wanted.program, words, os.getcwd(), self._token)
+        orders = Orders(words, os.getcwd(), self._token)
         options = self._options(name, place.node, place.options)
         threads = place.cpus if place.device == "cpu" else 0
         return Member(name, place, ray.remote(_actors.Worker).options(**options).remote(orders, name, place.device, threads))

@@ -19,7 +19,7 @@ OWN = {"step", "epoch", "loss", "samples", "weights"}  # of an evaluation, besid
 OF_TUNE = {*AUTO_RESULT_KEYS, DONE, SHOULD_CHECKPOINT, TRIAL_ID}  # which it writes over, or acts on
 
 
-def trainable(target: str, arguments: Sequence[str], options: Sequence[str], program: str | None) -> Callable[[dict[str, Any]], None]:
+def trainable(target: str, arguments: Sequence[str], options: Sequence[str]) -> Callable[[dict[str, Any]], None]:
     here = os.getcwd()
 
     def trial(config: dict[str, Any]) -> None:
@@ -27,10 +27,12 @@ def trainable(target: str, arguments: Sequence[str], options: Sequence[str], pro
         folder = os.path.abspath(os.path.join("motley", tune.get_context().get_trial_id()))
         words = ["train", "--json", "--run", folder, "--token-file", os.path.join(folder, "token"), "--listen", "127.0.0.1:0", *_devices()]
         words += [word for key, value in config.items() if "." in key for word in ("--set", f"{key}={_as_toml(value)}")]
-        own = [word for key, value in config.items() if "." not in key for word in (f"--{key}", str(value))]
-        words += [*options, target, *(["--", *arguments, *own] if target.endswith(".py") else [])]
+        mine = {key: value for key, value in config.items() if "." not in key}
+        own = ([f"{key}={value}" for key, value in mine.items()] if target == "softmax" else
+               [word for key, value in mine.items() for word in (f"--{key}", str(value))])
+        words += [*options, target, "--", *arguments, *own]
         # What an earlier try left goes on: Tune's (max_failures, a paused trial), or one of this process that was killed.
-        process = Supervised(lambda _restarted: command(program, resuming(words, folder, True)), directory(here))
+        process = Supervised(lambda _restarted: command(resuming(words, folder, True)), directory(here))
         try:
             _follow(process, pathlib.Path(folder + ".reported"))
         finally:

@@ -27,7 +27,6 @@ class Wanted:
     script_arguments: list[str] = field(default_factory=list)
     address: str = "auto"
     run: str = ""
-    program: str | None = None
     threads: int = 0
     json: bool = False
 
@@ -41,7 +40,7 @@ def read(words: Sequence[str]) -> Wanted:
     split = words.index("--") if "--" in words else len(words)
     ours, behind = list(words[:split]), list(words[split:])
     parser = argparse.ArgumentParser(prog="motley train --on ray", add_help=False, allow_abbrev=False)
-    for flag in ("--on", "--run", "--program", "--device", "--name", "--token-file"):
+    for flag in ("--on", "--run", "--device", "--name", "--token-file"):
         parser.add_argument(flag)
     parser.add_argument("--address", default="auto")
     parser.add_argument("--threads", type=int, default=0)
@@ -62,12 +61,11 @@ def read(words: Sequence[str]) -> Wanted:
     script = next((word for word in rest if word.endswith(".py")), None)
     if script is not None:
         _, arguments = _split_script(["train", *rest, *behind])
-        return Wanted(script, rest + behind, arguments, known.address, known.run or _free_run(script), known.program, known.threads,
-                      known.json)
+        return Wanted(script, rest + behind, arguments, known.address, known.run or _free_run(script), known.threads, known.json)
     target = _target(rest)
     if not target and "--resume" not in rest:
-        raise Error("train what? expected a recipe, a run file or a script", "motley train --on ray softmax", "usage")
-    return Wanted(target, rest + behind, [], known.address, known.run or _free_run(target), known.program, known.threads, known.json)
+        raise Error("train what? expected a recipe, softmax or a script", "motley train --on ray softmax", "usage")
+    return Wanted(target, rest + behind, [], known.address, known.run or _free_run(target), known.threads, known.json)
 
 
 def _target(rest: list[str]) -> str:

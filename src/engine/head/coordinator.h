@@ -194,8 +194,8 @@ class Coordinator {
   ~Coordinator();
 
   void start(Time now);
-  /// The worker has proven itself. Sends RunSpec (and the files of a script). `key`: by which its machine is known again
-  /// whatever name it gives; empty: by the name alone.
+  /// The worker has proven itself. Sends RunSpec (and the files of a script). `key`: by which its machine is known
+  /// again whatever name it gives; empty: by the name alone.
   void session_opened(SessionId session, const wire::Hello& hello, Locality locality, Time now, std::string key = {});
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);

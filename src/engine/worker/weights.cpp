@@ -189,8 +189,8 @@ void BlobAssembler::reset() {
 
 Status BlobAssembler::expect(std::uint64_t bytes) {
   if (bytes >= wire::kBlobBytesMax) {
-    return malformed("what a script gives may have less than " + std::to_string(wire::kBlobBytesMax) + " bytes; found " +
-                     std::to_string(bytes));
+    return malformed("what a script gives may have less than " + std::to_string(wire::kBlobBytesMax) +
+                     " bytes; found " + std::to_string(bytes));
   }
   if (total_ && *total_ != bytes) {
     return malformed("what the script gives should have " + std::to_string(bytes) + " bytes; found " +

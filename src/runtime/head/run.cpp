@@ -180,7 +180,8 @@ Status Run::make_server() {
   }
   const bool rounds = config::in_rounds(config);  // then the optimizer is the workers' own
   Result<ps::Server> made =
-      rounds ? ps::Server::make(initial.layout, config::outer_spec(config, initial.optimizer.groups.size()), {}, 0, snapshot)
+      rounds ? ps::Server::make(initial.layout, config::outer_spec(config, initial.optimizer.groups.size()), {}, 0,
+                                snapshot)
              : ps::Server::make(initial.layout, initial.optimizer, initial.schedule, config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));

@@ -131,9 +131,8 @@ TEST(Config, AnOverrideCannotSmuggleInMoreKeys) { refusal({"train.steps=3\nother
 
 TEST(Config, EpochsTakeThePlaceOfStepsThatWereSaidBefore) {
   const auto steps = [](const std::vector<std::string>& overrides) {
-    const Result<RunConfig> config = load({.target = "train.py",
-                                           .text = "[model]\nkind = \"script\"\n[train]\nsteps = 2000\n",
-                                           .overrides = overrides});
+    const Result<RunConfig> config = load(
+        {.target = "train.py", .text = "[model]\nkind = \"script\"\n[train]\nsteps = 2000\n", .overrides = overrides});
     EXPECT_TRUE(config) << config.error().message;
     return config ? config->steps : 0;
   };
@@ -182,12 +181,14 @@ TEST(Config, KeysThatAreTheScriptsOwnAreRefusedByName) {
                           "model.hidden=[3]", "model.loss=mse", "optimizer.groups=[]"}) {
     const std::string name = std::string(key).substr(0, std::string(key).find('='));
     const Error error = refusal({key});
-    EXPECT_THAT(error.message, HasSubstr(name + " is not in this version of motley: keys of data, model and optimizer"));
+    EXPECT_THAT(error.message,
+                HasSubstr(name + " is not in this version of motley: keys of data, model and optimizer"));
     EXPECT_THAT(error.hint, HasSubstr("give them to the script as its arguments"));
   }
-  EXPECT_EQ(failure("[model]\nkind = \"mlp\"\n").message,
-            "run.toml:2: model.kind = \"mlp\" is not in this version of motley: keys of data, model and optimizer are the "
-            "script's own");
+  EXPECT_EQ(
+      failure("[model]\nkind = \"mlp\"\n").message,
+      "run.toml:2: model.kind = \"mlp\" is not in this version of motley: keys of data, model and optimizer are the "
+      "script's own");
 }
 
 TEST(Config, ARunOfAnEarlierVersionIsRefusedAsSuch) {
@@ -247,7 +248,7 @@ TEST(Config, AnEvaluationInsideOfARoundIsRefused) {
   EXPECT_THAT(refusal(95, 30, "train.epochs=1"), HasSubstr("| --set train.evaluate_every=100,"));
   EXPECT_THAT(refusal(60, 30, "train.epochs=3"), HasSubstr("in some epochs, of 100 steps in rounds of 30"));
   EXPECT_EQ(sizes(softmax({"train.mode=rounds", "train.global_batch=10", "train.rounds.steps=30",
-                                 "train.evaluate_every=200"}),
+                           "train.evaluate_every=200"}),
                   1000)
                 .evaluate_every,
             8U);

@@ -57,7 +57,7 @@ struct SceneSettings {
 };
 
 inline std::shared_ptr<const softmax::Blobs> blobs(softmax::Part part, std::uint64_t side) {
-  return *softmax::Blobs::make({kSamples, side, 4}, part);
+  return std::make_shared<softmax::Blobs>(softmax::BlobSizes{kSamples, side, 4}, part);
 }
 
 // Data, model and coordinator of one run; workers are added to it. What the recorder holds is read after wait().

@@ -26,8 +26,8 @@ TEST(SoftmaxArguments, HaveDefaults) {
 }
 
 TEST(SoftmaxArguments, SayWhatIsMeant) {
-  const Arguments found = *parse_arguments(
-      {"samples=100", "features=3", "classes=2", "test=0", "optimizer=adam", "lr=2.5e-3", "lr=1e-3"});
+  const Arguments found =
+      *parse_arguments({"samples=100", "features=3", "classes=2", "test=0", "optimizer=adam", "lr=2.5e-3", "lr=1e-3"});
   EXPECT_EQ(found.train.samples, 100U);
   EXPECT_EQ(found.test_sizes().features, 3U);
   EXPECT_EQ(found.test_sizes().samples, 0U);
@@ -40,8 +40,9 @@ TEST(SoftmaxArguments, ThatThereAreNotAreRefusedByName) {
   EXPECT_THAT(refused({"sample=3"}).message, HasSubstr("found 'sample=3'"));
   EXPECT_EQ(refused({"sample=3"}).hint, "did you mean samples=?");
   EXPECT_THAT(refused({"4096"}).message, HasSubstr("expected key=value, found '4096'"));
-  for (const char* word : {"samples=", "samples=0", "samples=-1", "samples=1e3", "samples=3 ", "classes=65537", "test=x",
-                           "lr=fast", "lr=-1", "lr=nan", "lr=inf", "lr=", "lr=0.1x", "momentum=2", "optimizer=adamw"})
+  for (const char* word :
+       {"samples=", "samples=0", "samples=-1", "samples=1e3", "samples=3 ", "classes=65537", "test=x", "lr=fast",
+        "lr=-1", "lr=nan", "lr=inf", "lr=", "lr=0.1x", "momentum=2", "optimizer=adamw"})
     EXPECT_THAT(refused({word}).message, HasSubstr("found '" + std::string(word) + "'"));
   EXPECT_THAT(refused({"optimizer=adam", "momentum=0.9"}).message, HasSubstr("momentum is of optimizer=sgd"));
 }
@@ -49,7 +50,8 @@ TEST(SoftmaxArguments, ThatThereAreNotAreRefusedByName) {
 TEST(SoftmaxArguments, OfAbsurdSizesAreRefused) {
   EXPECT_THAT(refused({"samples=268435456"}).message, HasSubstr("expected samples of at most"));
   EXPECT_THAT(refused({"test=268435456"}).message, HasSubstr("expected test samples of at most"));
-  EXPECT_THAT(refused({"samples=1", "test=1", "features=1000000", "classes=1000"}).message, HasSubstr("weights of at most"));
+  EXPECT_THAT(refused({"samples=1", "test=1", "features=1000000", "classes=1000"}).message,
+              HasSubstr("weights of at most"));
   EXPECT_THAT(refused({"samples=18446744073709551616"}).message, HasSubstr("a whole number from 1 to"));
 }
 

@@ -67,7 +67,7 @@ class Limit final : public Stop {
 
 class Softmax : public ::testing::Test {
  protected:
-  static std::shared_ptr<const Blobs> make(Part part) { return *Blobs::make({500, 6, 4}, part); }
+  static std::shared_ptr<const Blobs> make(Part part) { return std::make_shared<Blobs>(BlobSizes{500, 6, 4}, part); }
   /// Runs positions [0, kCount) and keeps what the sink saw in sink_.
   Outcome run(PassKind kind, std::uint32_t micro_batch, std::uint64_t limit = kCount) {
     sink_ = std::make_unique<RecordingSink>(model_->layout());

@@ -1,11 +1,10 @@
-"""Training under a memory limit: the control group that sets it, and random (budget, model, batch) cases with their verdicts."""
+"""Scripts under a memory limit: the control group that sets it, and random (budget, model, batch) cases with their verdicts."""
 
 import json
 import os
 import pathlib
 import random
 import signal
-import struct
 import subprocess
 import time
 
@@ -14,8 +13,8 @@ VERSION_1 = pathlib.Path("/sys/fs/cgroup/memory")
 VERSION_2 = pathlib.Path("/sys/fs/cgroup")
 LONGEST_CASE_S = 120
 EXTRA_MIB = (10, 800)  # of a case, above what the program takes without a model
-SMALLEST = {"model": "mlp", "keys": {"data.uri": "synthetic:64:8:2", "data.test_uri": "", "model.hidden": "[8]", "train.global_batch": 8,
-                                     "train.micro_batch": 1, "train.steps": 2}}
+SCRIPT = str(pathlib.Path(__file__).resolve().parent / "scripts" / "sized.py")
+STEPS = 3
 
 
 class Group:
@@ -70,38 +69,20 @@ def why_not():
     return None
 
 
-def write_data(directory):
-    """Small images and a text, so that the models and not the data take the memory."""
-    dice = random.Random(1)
-    images = directory / "images"
-    images.mkdir(parents=True)
-    for part, count in (("train", 512), ("t10k", 64)):
-        pixels = dice.randbytes(count * 28 * 28)
-        (images / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, 28, 28) + pixels)
-        (images / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count)))
-    (directory / "text.txt").write_bytes(dice.randbytes(1 << 18))
+def case(model, width, layers, batch, extra_mib=0):
+    return {"words": [model, width, layers, batch], "extra_mib": extra_mib}
 
 
 def random_case(dice):
-    """A model with its settings, a batch and how much memory there is beyond what the program takes without a model."""
-    keys = {"train.steps": dice.randint(2, 4), "data.test_uri": ""}
-    model = dice.choice(["mlp", "fashion-cnn", "gpt-mini"])
-    if model == "mlp":
-        hidden = [dice.choice([64, 512, 2048, 4096]) for _ in range(dice.randint(1, 3))]
-        keys |= {"data.uri": f"synthetic:512:{dice.choice([16, 784, 3072])}:10", "model.hidden": json.dumps(hidden)}
-        keys["train.global_batch"] = dice.choice([32, 128, 512])
-    elif model == "fashion-cnn":
-        keys |= {"data.uri": "../images", "train.global_batch": dice.choice([32, 128, 256, 512])}
-        if dice.random() < 0.5:
-            keys["data.test_uri"] = "../images"
-    else:
-        heads = dice.choice([1, 2, 4])
-        keys |= {"data.uri": "text:../text.txt", "model.block": dice.choice([32, 128, 256, 512]), "model.heads": heads,
-                 "model.layers": dice.randint(1, 4), "model.width": heads * dice.choice([32, 64])}
-        keys["train.global_batch"] = dice.choice([4, 16, 32])
-    if dice.random() < 0.15:
-        keys["train.micro_batch"] = dice.choice([1, 16, 256])
-    return {"model": model, "keys": keys, "extra_mib": extra_mib(dice)}
+    """A model and a batch, and how much memory there is beyond what the program takes to train next to nothing: with room for what the
+    script itself has, its weights."""
+    model = dice.choice(["perceptron", "convolutions", "attention"])
+    width = dice.choice({"perceptron": [64, 512, 2048, 4096], "convolutions": [8, 32, 64], "attention": [32, 64]}[model])
+    layers = dice.randint(1, 3)
+    of_layer = {"perceptron": width, "convolutions": 9 * width, "attention": 12 * width}[model] * width
+    ends = {"perceptron": 794 * width, "convolutions": 19 * width, "attention": 1964 * width}[model]
+    weights_mib = 4 * (layers * of_layer + ends) >> 20
+    return case(model, width, layers, dice.choice([32, 128]), weights_mib + extra_mib(dice))
 
 
 def extra_mib(dice):
@@ -109,8 +90,9 @@ def extra_mib(dice):
     return round(low * (high / low) ** dice.random())
 
 
-def bare_bytes(program, directory, smallest):
-    """What the program takes to train next to nothing. The first time its own file may be read in, too."""
+def bare_bytes(program, directory):
+    """What the program takes to train next to nothing. The first time its own files may be read in, too."""
+    smallest = case("perceptron", 8, 1, 8)
     peaks = [run_case(program, directory / f"bare-{turn}", smallest, 1 << 40)["peak_mib"] for turn in range(2)]
     return (min(peaks) or 100) * MIB
 
@@ -127,10 +109,10 @@ def verdict_on(status, output):
 
 
 def run_case(program, directory, case, bytes_):
-    """Trains with so much memory in all: a recipe, or a script with its `words`. `directory` is made; it has the data beside it."""
+    """Trains with so much memory in all, in `directory`, which is made."""
     directory.mkdir()
-    words = [word for key, value in case["keys"].items() for word in ("--set", f"{key}={value}")]
-    command = [program, "train", case["model"], "--run", "run", "--device", "cpu", *words, "--json", *case.get("words", [])]
+    words = [str(word) for word in case["words"]]
+    command = [program, "train", "--run", "run", "--device", "cpu", "--set", f"train.steps={STEPS}", "--json", SCRIPT, *words]
     began = time.monotonic()
     with Group() as group:
         group.limit(bytes_)
@@ -145,13 +127,12 @@ def run_case(program, directory, case, bytes_):
         return verdict_on(process.returncode, output) | took
 
 
-def run_cases(program, directory, count, seed, draw=random_case, smallest=SMALLEST):
-    """Yields the result of each of `count` random cases, which draw(dice) gives."""
+def run_cases(program, directory, count, seed):
+    """Yields the result of each of `count` random cases."""
     directory = pathlib.Path(directory)
-    write_data(directory)
     dice = random.Random(seed)
-    bare = bare_bytes(program, directory, smallest)
+    bare = bare_bytes(program, directory)
     for number in range(count):
-        case = draw(dice)
-        budget = bare + case["extra_mib"] * MIB
-        yield {"case": number, **case, "budget_mib": budget // MIB} | run_case(program, directory / f"case-{number}", case, budget)
+        drawn = random_case(dice)
+        budget = bare + drawn["extra_mib"] * MIB
+        yield {"case": number, **drawn, "budget_mib": budget // MIB} | run_case(program, directory / f"case-{number}", drawn, budget)
