@@ -110,7 +110,7 @@ class Scene {
       if (!options_.clips) server_->apply(c);
     }
     if (!options_.clips) return;
-    server_->clip();
+    MOTLEY_ASSERT(server_->close_gradient().ok());
     for (ChunkId c = 0; c < layout_.chunks().size(); ++c) server_->apply(c);
   }
   void finish() { server_->finish_step(); }

@@ -1,4 +1,4 @@
-// RUN.toml: whatever the text, an answer; and what is accepted round-trips.
+// A run file: whatever the text, an answer; and what is accepted round-trips.
 
 #include <cstdint>
 #include <cstdlib>

@@ -29,43 +29,17 @@ void add_scaled(float* __restrict sums, float factor, const float* __restrict va
   for (std::size_t i = 0; i < size; ++i) sums[i] += factor * values[i];
 }
 
-std::size_t features_of(const data::Dataset& set) {
-  std::size_t elements = 1;
-  for (const std::int64_t extent : set.sample_shape()) elements *= static_cast<std::size_t>(extent);
-  return elements;
-}
-
-Status check(const data::Dataset& train, const data::Dataset* test) {
-  for (const data::Dataset* set : {&train, test}) {
-    if (set == nullptr) continue;
-    const bool classes = set->target_kind() == data::TargetKind::classes;
-    if (classes && set->target_elements() == 1) continue;
-    return Error{ErrorCode::input,
-                 std::string("softmax regression: expected one class number a sample, found ") +
-                     (classes ? std::to_string(set->target_elements()) + " of them" : "values"),
-                 "use a data set with integer targets"};
-  }
-  if (test == nullptr) return {};
-  if (features_of(train) != features_of(*test) || test->classes() > train.classes()) {
-    return Error{
-        ErrorCode::mismatch,
-        "expected test samples like those for training (" + train.fingerprint() + "), found " + test->fingerprint(),
-        "check that both parts belong to one data set"};
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<std::unique_ptr<SoftmaxRegression>> SoftmaxRegression::make(std::shared_ptr<const data::Dataset> train,
-                                                                   std::shared_ptr<const data::Dataset> test,
+Result<std::unique_ptr<SoftmaxRegression>> SoftmaxRegression::make(std::shared_ptr<const Blobs> train,
+                                                                   std::shared_ptr<const Blobs> test,
                                                                    std::uint64_t seed) {
   MOTLEY_ASSERT(train != nullptr);
-  if (Status status = check(*train, test.get()); !status) return std::move(status).error();
+  MOTLEY_ASSERT(test == nullptr || (test->features() == train->features() && test->classes() == train->classes()));
   const auto classes = static_cast<std::int64_t>(train->classes());
   std::vector<LayoutEntry> entries(2);
   entries[0].name = "weight";
-  entries[0].shape = {classes, static_cast<std::int64_t>(features_of(*train))};
+  entries[0].shape = {classes, static_cast<std::int64_t>(train->features())};
   entries[1].name = "bias";
   entries[1].shape = {classes};
   Result<Layout> layout = Layout::make(std::move(entries));
@@ -74,14 +48,14 @@ Result<std::unique_ptr<SoftmaxRegression>> SoftmaxRegression::make(std::shared_p
       new SoftmaxRegression(std::move(train), std::move(test), seed, std::move(*layout)));
 }
 
-SoftmaxRegression::SoftmaxRegression(std::shared_ptr<const data::Dataset> train,
-                                     std::shared_ptr<const data::Dataset> test, std::uint64_t seed, Layout layout)
+SoftmaxRegression::SoftmaxRegression(std::shared_ptr<const Blobs> train, std::shared_ptr<const Blobs> test,
+                                     std::uint64_t seed, Layout layout)
     : train_(std::move(train)),
       test_(std::move(test)),
       seed_(seed),
       layout_(std::move(layout)),
       classes_(train_->classes()),
-      features_(features_of(*train_)),
+      features_(train_->features()),
       weights_(layout_.flat_elements()),
       gradient_(layout_.flat_elements()),
       residual_(classes_),
@@ -103,8 +77,8 @@ std::vector<float> SoftmaxRegression::initial_weights() const {
   return flat;
 }
 
-SoftmaxRegression::Scored SoftmaxRegression::score(std::span<const float> x, std::int64_t y) {
-  MOTLEY_ASSERT(y >= 0 && static_cast<std::size_t>(y) < classes_);
+SoftmaxRegression::Scored SoftmaxRegression::score(std::span<const float> x, std::size_t label) {
+  MOTLEY_ASSERT(label < classes_);
   for (std::size_t c = 0; c < classes_; ++c) {
     residual_[c] = dot(&weights_[weight_at_ + c * features_], x.data(), features_) + weights_[bias_at_ + c];
   }
@@ -112,7 +86,6 @@ SoftmaxRegression::Scored SoftmaxRegression::score(std::span<const float> x, std
   const double largest = *best;
   double sum = 0;
   for (std::size_t c = 0; c < classes_; ++c) sum += exponentials_[c] = std::exp(residual_[c] - largest);
-  const auto label = static_cast<std::size_t>(y);
   const Scored scored{std::log(sum) - (residual_[label] - largest),
                       static_cast<std::size_t>(best - residual_.begin()) == label};
   for (std::size_t c = 0; c < classes_; ++c) residual_[c] = static_cast<float>(exponentials_[c] / sum);
@@ -125,13 +98,6 @@ void SoftmaxRegression::add_gradient(std::span<const float> x) {
     add_scaled(&gradient_[weight_at_ + c * features_], residual_[c], x.data(), features_);
     gradient_[bias_at_ + c] += residual_[c];
   }
-}
-
-void SoftmaxRegression::gather(const data::Dataset& from, std::span<const std::uint64_t> indices) {
-  x_.resize(indices.size() * features_);
-  y_.resize(indices.size());
-  from.gather(indices, x_);
-  from.gather_classes(indices, y_);
 }
 
 Status SoftmaxRegression::open(const Task& task, Arriving& /*weights*/) {
@@ -156,11 +122,11 @@ Status SoftmaxRegression::start() {
 Result<Forward> SoftmaxRegression::forward(const MicroBatch& samples) {
   const bool evaluate = task_->kind == PassKind::evaluate;
   const std::size_t count = samples.indices.size();
-  gather(evaluate ? *test_ : *train_, samples.indices);
+  const Blobs& set = evaluate ? *test_ : *train_;
   for (std::size_t k = 0; k < count; ++k) {
-    const std::size_t i = task_->from_end ? count - 1 - k : k;
-    const std::span<const float> x(&x_[i * features_], features_);
-    const Scored scored = score(x, y_[i]);
+    const std::uint64_t number = samples.indices[task_->from_end ? count - 1 - k : k];
+    const std::span<const float> x = set.sample(number);
+    const Scored scored = score(x, set.label(number));
     sums_.loss_sum += scored.loss;
     if (evaluate)
       sums_.correct += scored.correct ? 1 : 0;

@@ -7,17 +7,17 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset.h"
 #include "motley/device_model.h"
+#include "softmax/blobs.h"
 
 namespace motley::softmax {
 
 class SoftmaxRegression final : public DeviceModel {
  public:
-  /// `test` may be null: then evaluate passes fail. `seed` is of the initial weights; 0 gives zeros. Errors: input
-  /// (targets that are no classes), mismatch (test samples of another shape or with more classes).
-  static Result<std::unique_ptr<SoftmaxRegression>> make(std::shared_ptr<const data::Dataset> train,
-                                                         std::shared_ptr<const data::Dataset> test, std::uint64_t seed);
+  /// `test` may be null: then evaluate passes fail. `seed` is of the initial weights; 0 gives zeros. REQUIRES the same
+  /// features and classes of both. Errors: input, where they make too many weights.
+  static Result<std::unique_ptr<SoftmaxRegression>> make(std::shared_ptr<const Blobs> train,
+                                                         std::shared_ptr<const Blobs> test, std::uint64_t seed);
 
   [[nodiscard]] const Layout& layout() const override { return layout_; }
   [[nodiscard]] Capabilities capabilities() const override;
@@ -35,18 +35,17 @@ class SoftmaxRegression final : public DeviceModel {
   [[nodiscard]] std::vector<float> initial_weights() const;
 
  private:
-  SoftmaxRegression(std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
-                    std::uint64_t seed, Layout layout);
+  SoftmaxRegression(std::shared_ptr<const Blobs> train, std::shared_ptr<const Blobs> test, std::uint64_t seed,
+                    Layout layout);
   /// One sample: its loss and whether its class is the most likely; `residual` becomes probabilities minus one-hot.
   struct Scored {
     double loss;
     bool correct;
   };
-  Scored score(std::span<const float> x, std::int64_t y);
+  Scored score(std::span<const float> x, std::size_t label);
   void add_gradient(std::span<const float> x);
-  void gather(const data::Dataset& from, std::span<const std::uint64_t> indices);
 
-  std::shared_ptr<const data::Dataset> train_, test_;
+  std::shared_ptr<const Blobs> train_, test_;
   std::uint64_t seed_;
   Layout layout_;
   std::size_t classes_ = 0, features_ = 0;
@@ -56,8 +55,6 @@ class SoftmaxRegression final : public DeviceModel {
   Sums sums_;
   std::vector<float> residual_;
   std::vector<double> exponentials_;
-  std::vector<float> x_;         // the micro-batch
-  std::vector<std::int64_t> y_;  // likewise
 };
 
 }  // namespace motley::softmax

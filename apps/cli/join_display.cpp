@@ -25,10 +25,6 @@ runtime::JoinEvents JoinDisplay::events() {
                               " samples so far"});
     }
   };
-  events.download = [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
-    const std::lock_guard lock(mutex_);
-    sink_.take(report::Download{file, done, total});
-  };
   return events;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `motley devices`, `doctor` and `env` tell of the user's torch. Models are computed by scripts, which ask it themselves.
+// What `motley devices`, `doctor` and `env` tell of the user's torch. Scripts, which compute models, ask it themselves.
 
 #include <string>
 #include <utility>

@@ -12,6 +12,7 @@
 #include "program.h"
 #include "report/terminal_sink.h"
 #include "runtime/head/head.h"
+#include "runtime/head/measuring.h"
 #include "script_models.h"
 #include "tensor/flat_chunks.h"
 
@@ -66,7 +67,7 @@ class HeadRun {
         sequencer_(std::make_shared<EventSequencer>(queue_, steps || pauses == "steps", pauses_of(pauses))),
         output_(make_screen(launch.json, live)),
         sink_(std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{output_, sequencer_})),
-        groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
+        groups_(script.optimizer.groups.size()) {
     keep_freed_memory();
     options_.target = launch.name();
     options_.text = config;
@@ -228,7 +229,10 @@ class HeadRun {
 };
 
 config::RunConfig config_of(const cli::Launch& launch, const std::string& config) {
-  return value_or_raise(config::parse(config, launch.script, launch.head.train.overrides));
+  runtime::TrainOptions options = launch.head.train;
+  options.target = launch.script;
+  options.text = config;
+  return value_or_raise(runtime::read_config(options));
 }
 
 // Of a round, in a run of this launch with this run file; 0: it makes exact steps.

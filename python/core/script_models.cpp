@@ -3,12 +3,11 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/assert.h"
 #include "base/shell.h"
 #include "python_model.h"
 #include "python_optimizer.h"
+#include "runtime/inputs.h"
 #include "wire/limits.h"
 
 namespace motley::python {
@@ -21,19 +20,10 @@ class ScriptDataset final : public data::Dataset {
  public:
   ScriptDataset(std::uint64_t size, std::string fingerprint) : size_(size), fingerprint_(std::move(fingerprint)) {}
   [[nodiscard]] std::uint64_t size() const override { return size_; }
-  [[nodiscard]] const std::vector<std::int64_t>& sample_shape() const override { return shape_; }
-  [[nodiscard]] data::TargetKind target_kind() const override { return data::TargetKind::values; }
-  [[nodiscard]] std::uint64_t target_elements() const override { return 1; }
-  [[nodiscard]] std::uint64_t classes() const override { return 0; }
-  [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
-  void gather(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
-  void gather_classes(std::span<const std::uint64_t>, std::span<std::int64_t>) const override { MOTLEY_ASSERT(false); }
-  void gather_values(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
 
  private:
   std::uint64_t size_;
   std::string fingerprint_;
-  std::vector<std::int64_t> shape_;
 };
 
 std::shared_ptr<const data::Dataset> dataset(std::uint64_t size, const std::string& fingerprint) {
@@ -76,7 +66,7 @@ void set_optimizer(Script& script, const std::string& kind, const std::vector<Gr
 
 /// After set_optimizer().
 void set_begun(Script& script, std::uint64_t updates, const std::vector<std::pair<std::string, ConstFlat>>& state) {
-  script.optimizer.value().updates_before = updates;
+  script.optimizer.updates_before = updates;
   script.optimizer_state.clear();
   for (const auto& [name, flat] : state)
     script.optimizer_state[name] = chunks_of(script.layout, {flat.data(), flat.size()});
@@ -103,7 +93,7 @@ void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t group
 void set_followed(Script& script, const std::vector<std::pair<std::uint64_t, std::vector<double>>>& followed) {
   script.followed.clear();
   for (const auto& [step, lr] : followed) {
-    if (lr.size() != script.optimizer.value().groups.size()) throw nb::value_error("expected a rate for each group");
+    if (lr.size() != script.optimizer.groups.size()) throw nb::value_error("expected a rate for each group");
     if (!script.followed.empty() && step <= script.followed.back().first_step)
       throw nb::value_error("expected steps in their order");
     script.followed.push_back({step, lr});
@@ -125,14 +115,6 @@ std::string joined(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
   return line;
-}
-
-/// Where data lie may differ: what is a path here need not be the path there.
-bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here) {
-  return std::ranges::equal(theirs, here, [](const std::string& a, const std::string& b) {
-    std::error_code ignored;
-    return a == b || (b.find('/') != std::string::npos && std::filesystem::exists(b, ignored));
-  });
 }
 
 }  // namespace
@@ -166,12 +148,12 @@ SharedBytes loss_state(const nb::bytes& state) {
   return shared(state);
 }
 
-Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config, const runtime::DownloadReport&) {
+Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config) {
   if (config.model_kind != config::kScriptKind) {
     return Error{ErrorCode::mismatch, "this is a Python script, but the run trains '" + config.model_kind + "'",
                  "motley join TOKEN, without a script"};
   }
-  if (!same_arguments(config.model_arguments, script_->arguments)) {
+  if (!runtime::same_arguments(config.model_arguments, script_->arguments)) {
     return Error{ErrorCode::mismatch,
                  "the head started the script with the arguments '" + joined(config.model_arguments) +
                      "', this machine with '" + joined(script_->arguments) + "'",
@@ -182,11 +164,8 @@ Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config,
     return Error{ErrorCode::interrupted, "the head is at run " + std::to_string(config.model_run) + " of its script",
                  ""};
   }
-  runtime::ModelInputs inputs;
-  inputs.config = &config;
-  inputs.train = script_->train;
-  inputs.script = script_->code;
-  if (!config.data_test_uri.empty()) {
+  runtime::ModelInputs inputs{.config = &config, .train = script_->train, .script = script_->code};
+  if (config.model_tested) {
     if (script_->test == nullptr) {
       return Error{ErrorCode::mismatch, "the head evaluates on a test set, but the script here has none",
                    "give motley.Run the same test= on all machines"};
@@ -225,7 +204,7 @@ Result<std::unique_ptr<DeviceModel>> ScriptModels::make(const runtime::ModelInpu
 }
 
 // In the script's own words: what the head said of optimizers is that of the outer steps.
-Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::ModelInputs&, std::uint64_t) {
+Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::ModelInputs&) {
   using Schedule = std::tuple<std::uint64_t, std::size_t, std::vector<RatesTuple>>;
   using Told = std::tuple<std::string, std::vector<GroupTuple>, std::optional<Schedule>>;
   const auto failed = [](const std::exception& error) {

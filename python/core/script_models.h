@@ -22,8 +22,8 @@ struct Script {
   bool draws = false;                           // random numbers
   std::vector<SharedBytes> weights{};           // by chunk; empty where the script is a worker
   std::map<std::string, SharedBytes> frozen{};  // likewise
-  std::optional<ps::OptimizerSpec> optimizer{};
-  std::optional<ps::ScheduleSpec> schedule{};
+  ps::OptimizerSpec optimizer{};                // likewise
+  ps::ScheduleSpec schedule{};
   std::map<std::string, std::vector<SharedBytes>> optimizer_state{};  // InitialState::optimizer_state
   std::shared_ptr<const data::Dataset> train{}, test{};
   std::vector<std::string> scores{};  // names
@@ -55,11 +55,11 @@ class ScriptModels final : public runtime::ModelProvider {
  public:
   explicit ScriptModels(std::shared_ptr<const Script> script) : script_(std::move(script)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override { return script_->devices; }
-  Result<runtime::ModelInputs> load(const config::RunConfig& config, const runtime::DownloadReport& report) override;
+  Result<runtime::ModelInputs> load(const config::RunConfig& config) override;
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
   Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;
-  Result<runtime::LocalOptimizer> local_optimizer(const runtime::ModelInputs& inputs, std::uint64_t steps) override;
+  Result<runtime::LocalOptimizer> local_optimizer(const runtime::ModelInputs& inputs) override;
 
   /// Of the script: which the head was last seen at. Any thread.
   [[nodiscard]] std::uint64_t run_of_head() const { return run_of_head_; }

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -54,20 +53,11 @@ class Computer::Reports final : public Sink {
   Computer& computer_;
 };
 
-Result<Data> open_data(const RunSetup& run) {
-  const auto open = [&](std::uint64_t size, const std::string& part) {
-    const std::string uri =
-        "synthetic:" + std::to_string(size) + ":" + std::to_string(run.features) + ":" + std::to_string(run.classes);
-    return data::open_dataset(uri, part, {});
-  };
-  Data data;
-  Result<std::shared_ptr<const data::Dataset>> train = open(run.train_samples, "train");
-  if (!train) return std::move(train).error();
-  data.train = std::move(*train);
-  if (run.test_samples == 0) return data;
-  Result<std::shared_ptr<const data::Dataset>> test = open(run.test_samples, "test");
-  if (!test) return std::move(test).error();
-  data.test = std::move(*test);
+Data make_data(const RunSetup& run) {
+  const softmax::BlobSizes train{run.train_samples, run.features, run.classes};
+  const softmax::BlobSizes test{run.test_samples, run.features, run.classes};
+  Data data{.train = std::make_shared<softmax::Blobs>(train, softmax::Part::train)};
+  if (test.samples > 0) data.test = std::make_shared<softmax::Blobs>(test, softmax::Part::test);
   return data;
 }
 

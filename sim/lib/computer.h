@@ -24,9 +24,9 @@ namespace motley::sim {
 
 /// The training and test data of a run; shared by all, since data sets never change.
 struct Data {
-  std::shared_ptr<const data::Dataset> train, test;
+  std::shared_ptr<const softmax::Blobs> train, test;
 };
-Result<Data> open_data(const RunSetup& run);
+Data make_data(const RunSetup& run);
 
 class Computer {
  public:
@@ -101,7 +101,7 @@ class Computer {
   const WorkerSetup& setup_;
   Philox random_;
   std::unique_ptr<softmax::SoftmaxRegression> model_;
-  std::shared_ptr<const data::Dataset> train_;
+  std::shared_ptr<const softmax::Blobs> train_;
   std::optional<compute::TaskLoop> loop_;
   engine::Worker* worker_ = nullptr;
   std::optional<engine::TaskOrder> order_;

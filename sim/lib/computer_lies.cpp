@@ -11,12 +11,10 @@ namespace motley::sim {
 
 void Computer::fill_by_class(const data::SampleOrder& samples, const engine::TaskOrder& order) {
   std::vector<std::uint64_t> all(BatchPlan(run_.train_samples, run_.global_batch).range(order.version).count);
-  std::vector<std::int64_t> classes(all.size());
   samples.fill(order.pass_first, all);
-  train_->gather_classes(all, classes);
   std::vector<std::size_t> sorted(all.size());
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-  std::ranges::sort(sorted, {}, [&](std::size_t i) { return std::pair(classes[i], i); });
+  std::ranges::sort(sorted, {}, [&](std::size_t i) { return std::pair(train_->label(all[i]), i); });
   for (std::size_t i = 0; i < indices_.size(); ++i) indices_[i] = all[sorted[order.first + i]];
 }
 

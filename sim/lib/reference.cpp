@@ -47,7 +47,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
       const std::span<const float> part(all->gradients[chunk]);
       server.reduce(chunk, {&part, 1}, all->weight, pass.count);
     }
-    if (server.clips()) server.clip();
+    MOTLEY_ASSERT(server.close_gradient().ok());
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) server.apply(chunk);
     server.finish_step();
     reference.steps.push_back({all->weight, all->loss_sum});

@@ -153,7 +153,7 @@ double RoundReplay::make_step(ps::Server& server, std::span<const std::uint64_t>
     const std::span<const float> sum(all->gradients[chunk]);
     server.reduce(chunk, {&sum, 1}, all->weight, samples.size());
   }
-  if (server.clips()) server.clip();
+  MOTLEY_ASSERT(server.close_gradient().ok());
   for (ChunkId chunk = 0; chunk < all->gradients.size(); ++chunk) server.apply(chunk);
   server.finish_step();
   return all->weight;

@@ -265,11 +265,10 @@ class Simulation {
 }  // namespace
 
 Report simulate(const Scenario& scenario, const SimulationOptions& options) {
-  Result<Data> data = open_data(scenario.run);
-  MOTLEY_ASSERT(data.ok());
-  Result<Reference> reference = make_reference(scenario.run, *data);
+  Data data = make_data(scenario.run);
+  Result<Reference> reference = make_reference(scenario.run, data);
   MOTLEY_ASSERT(reference.ok());
-  return Simulation(scenario, std::move(*data), *reference, options).run();
+  return Simulation(scenario, std::move(data), *reference, options).run();
 }
 
 }  // namespace motley::sim

@@ -49,7 +49,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   bool when_idle(std::function<void()>) override { return false; }  // no pause waits for anybody here
 
   void send(wire::Frame frame, engine::Lane lane) override;
-  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
+  void prepare(const wire::RunSpec& spec, const SharedBytes& script_files) override;
   void start_task(engine::TaskOrder order) override;
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;

@@ -1,5 +1,5 @@
 #pragma once
-// The word somebody probably meant: for unknown keys, recipes and data sets. Pure.
+// The word somebody probably meant: for unknown keys, recipes and commands. Pure.
 
 #include <span>
 #include <string>

@@ -47,6 +47,7 @@ void Sessions::on(const modes::WorkerReady& event) {
   MOTLEY_ASSERT(event.worker != 0);
   member->worker = event.worker;
   member->shown.numbers = event.numbers;
+  member->shown.watched = event.watched;
   const fleet::WorkerRecord& record = run_.roster.record(event.worker);
   if (record.excluded) {
     member->state.enter(MemberState::excluded);

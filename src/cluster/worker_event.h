@@ -15,7 +15,7 @@ struct Disconnected {};
 struct Heard {  // a frame of this session, or a part of one, before its content is looked at
   bool weights = false;
 };
-struct SpecWhole {};  // RunSpec and the model file are there
+struct SpecWhole {};  // RunSpec and what follows it are there
 struct Prepared {};
 struct PrepareFailed {};
 struct DeviceOut {};  // it computes no more

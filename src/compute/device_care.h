@@ -4,10 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "motley/device_model.h"
 
 namespace motley::compute {
+
+/// Whether Care is wanted of a device of this name. Who is told no more than that goes by it.
+[[nodiscard]] constexpr bool needs_care(std::string_view device) noexcept { return device.starts_with("mps"); }
 
 class DeviceCare {
  public:

@@ -48,21 +48,15 @@ Status check_rounds(const RunConfig& c) {
 
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
-      one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
+      one_of("model.kind", c.model_kind, {kScriptKind, kSoftmaxKind}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
       one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, c.rounds_momentum == -1 ? -1 : 0, 0.9999),
       one_of("train.rounds.overlap", c.rounds_overlap, {"none", "next"}),
-      one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
-      one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
-      in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
-      in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
-      in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
-      in_range("model.width", static_cast<double>(c.model_width), 1, 65536),
       in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
       in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
       in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
@@ -71,39 +65,11 @@ Status check(const RunConfig& c) {
       in_range("train.clip_norm", c.clip_norm, 0, 1e30),
       in_range("train.verify", c.verify, 0, 1),
       in_range("train.checkpoint_seconds", c.checkpoint_seconds, c.checkpoint_seconds == 0 ? 0 : 0.01, 86400),
-      in_range("data.std", c.data_std, 1e-6, 1e6),
-      in_range("optimizer.lr", c.optimizer.lr, 0, 1e6),
-      in_range("optimizer.momentum", c.optimizer.momentum, 0, 1),
-      in_range("optimizer.weight_decay", c.optimizer.weight_decay, 0, 1e6),
-      in_range("optimizer.beta1", c.optimizer.beta1, 0, 0.9999999),
-      in_range("optimizer.beta2", c.optimizer.beta2, 0, 0.9999999999),
-      in_range("optimizer.eps", c.optimizer.eps, 0, 1),
-      in_range("schedule.step_size", static_cast<double>(c.step_size), 1, 1e12),
-      in_range("schedule.min_factor", c.min_factor, 0, 1),
   };
   for (const Status& status : all) {
     if (!status) return status;
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
-  if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {
-    return bad("optimizer.kind: only a Python script brings an optimizer of its own", "--set optimizer.kind=adamw");
-  }
-  if (c.optimizer.nesterov && (c.optimizer.momentum <= 0 || c.optimizer.dampening != 0)) {
-    return bad("optimizer.nesterov: needs a momentum above zero and no dampening", "--set optimizer.momentum=0.9");
-  }
-  if (c.data_uri.empty() && c.model_kind == "gpt-mini") {
-    return bad("data.uri is missing: gpt-mini learns from a text of yours",
-               "motley train gpt-mini --set data.uri=text:FILE");
-  }
-  if (c.data_uri.empty()) return bad("data.uri is missing", "--set data.uri=fashion-mnist");
-  if (c.model_kind == "gpt-mini" && c.model_width % c.model_heads != 0) {
-    return bad("model.width: expected a multiple of model.heads (" + std::to_string(c.model_heads) + "), found " +
-                   std::to_string(c.model_width),
-               "--set model.width=" + std::to_string((c.model_width / c.model_heads + 1) * c.model_heads));
-  }
-  if (c.model_kind == "torchscript" && c.model_file.empty()) {
-    return bad("model.file is missing", "--set model.file=model.pt");
-  }
   for (const double share : c.shares) {
     if (!(share > 0) || !std::isfinite(share)) return bad("train.shares: expected numbers above 0");
   }

@@ -13,15 +13,13 @@
 #include "base/nearest.h"
 #include "config/check.h"
 #include "config/fields.h"
-#include "config/recipes.h"
 
 namespace motley::config {
 namespace {
 
 constexpr std::size_t kListMax = 1024;
-
+constexpr std::size_t kTextBytesMax = 1U << 20;
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;
-constexpr std::size_t kGroupsMax = 64;
 
 std::string found(const toml::node& node) {
   std::ostringstream out;
@@ -36,11 +34,6 @@ bool assign(const toml::node& node, bool& out) {
 }
 bool assign(const toml::node& node, std::string& out) {
   const auto value = node.value_exact<std::string>();
-  if (value) out = *value;
-  return value.has_value();
-}
-bool assign(const toml::node& node, std::int64_t& out) {
-  const auto value = node.value_exact<std::int64_t>();
   if (value) out = *value;
   return value.has_value();
 }
@@ -71,19 +64,18 @@ bool assign(const toml::node& node, std::vector<T>& out) {
   out = std::move(values);
   return true;
 }
-bool assign(const toml::node& node, std::optional<double>& out) {
-  double value = 0;
-  if (!assign(node, value)) return false;
-  out = value;
-  return true;
-}
+/// Where keys come from.
+struct Origin {
+  std::string name;
+  bool kept = false;  // in a run's directory
+};
 
-std::string where(const toml::node& node, const std::string& origin) {
-  return node.source().begin.line == 0 ? origin : origin + ":" + std::to_string(node.source().begin.line);
+std::string where(const toml::node& node, const Origin& origin) {
+  return node.source().begin.line == 0 ? origin.name : origin.name + ":" + std::to_string(node.source().begin.line);
 }
 
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys{"optimizer.groups"};
+  std::vector<std::string> keys;
   RunConfig config;
   visit_fields(config, [&](const char* key, auto&, const char*) { keys.emplace_back(key); });
   return keys;
@@ -113,7 +105,7 @@ const Removed* removed_key(const std::string& key) {
   return found == std::end(kRemoved) ? nullptr : found;
 }
 
-Status refuse_removed(const Removed& removed, const toml::node& node, const std::string& origin) {
+Status refuse_removed(const Removed& removed, const toml::node& node, const Origin& origin) {
   const auto value = node.value_exact<std::string>();
   const bool gone = removed.value.empty();
   if (gone ? value == removed.now : !value || value->substr(0, value->find(':')) != removed.value) return {};
@@ -122,40 +114,28 @@ Status refuse_removed(const Removed& removed, const toml::node& node, const std:
              "--set " + std::string(removed.instead) + ", in a new run");
 }
 
-Status apply_groups(const toml::node& node, RunConfig& config, const std::string& origin) {
-  const toml::array* list = node.as_array();
-  if (list == nullptr || list->size() > kGroupsMax) {
-    return bad(where(node, origin) + ": optimizer.groups: expected at most 64 tables ([[optimizer.groups]])");
-  }
-  config.groups.clear();
-  for (const toml::node& item : *list) {
-    const toml::table* table = item.as_table();
-    if (table == nullptr) return bad(where(item, origin) + ": optimizer.groups: expected tables, found " + found(item));
-    GroupConfig group;
-    for (const auto& [name, value] : *table) {
-      bool good = false;
-      if (name == "match")
-        good = assign(value, group.match);
-      else if (name == "lr")
-        good = assign(value, group.lr);
-      else if (name == "weight_decay")
-        good = assign(value, group.weight_decay);
-      else if (name == "momentum")
-        good = assign(value, group.momentum);
-      if (!good) {
-        return bad(where(value, origin) + ": optimizer.groups." + std::string(name.str()) + " cannot be used",
-                   "a group has match = \"pattern\" and any of lr, weight_decay, momentum (numbers)");
-      }
-    }
-    if (group.match.empty())
-      return bad(where(item, origin) + ": optimizer.groups: match is missing", "match = \"*.bias\"");
-    config.groups.push_back(std::move(group));
-  }
-  return {};
+// What earlier versions took here, and what is now the target's own.
+constexpr std::string_view kSectionsOfTargets[]{"data.", "optimizer.", "schedule."};
+constexpr std::string_view kKeysOfTargets[]{"model.file",   "model.loss",  "model.hidden", "model.block",
+                                            "model.layers", "model.heads", "model.width"};
+constexpr std::string_view kFormerKinds[]{"fashion-cnn", "mnist-cnn", "mlp", "gpt-mini", "torchscript"};
+
+Status refuse_targets_own(const std::string& key, const toml::node& node, const Origin& origin) {
+  const auto value = node.value_exact<std::string>();
+  const bool kind = key == "model.kind" && value && std::ranges::find(kFormerKinds, *value) != std::end(kFormerKinds);
+  const auto begins = [&](std::string_view section) { return key.starts_with(section); };
+  if (!kind && std::ranges::none_of(kSectionsOfTargets, begins) &&
+      std::ranges::find(kKeysOfTargets, key) == std::end(kKeysOfTargets))
+    return {};
+  const std::string what = where(node, origin) + ": " + key + (kind ? " = \"" + *value + "\"" : "");
+  if (origin.kept)
+    return bad(what + ": this run was made by an earlier motley", "go on with that version of it, or begin a new run");
+  return bad(what + " is not in this version of motley: keys of data, model and optimizer are the script's own",
+             "give them to the script as its arguments: motley train SCRIPT.py --lr 0.1");
 }
 
-Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const std::string& origin) {
-  if (key == "optimizer.groups") return apply_groups(node, config, origin);
+Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const Origin& origin) {
+  if (Status ours = refuse_targets_own(key, node, origin); !ours) return ours;
   if (const Removed* was = removed_key(key)) {
     if (Status stays = refuse_removed(*was, node, origin); !stays || was->value.empty()) return stays;
   }
@@ -180,7 +160,7 @@ bool has_keys(const std::string& section) {
          std::ranges::any_of(keys, [&](const std::string& key) { return key.starts_with(section + "."); });
 }
 
-Status apply_table(const toml::table& table, const std::string& prefix, RunConfig& config, const std::string& origin) {
+Status apply_table(const toml::table& table, const std::string& prefix, RunConfig& config, const Origin& origin) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     const toml::table* inner = node.as_table();
@@ -197,11 +177,11 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& origin)
   } catch (const toml::parse_error& error) {
     return bad(origin + ":" + std::to_string(error.source().begin.line) +
                    ": this is not TOML: " + std::string(error.description()),
-               "a run file looks like: model.kind = \"fashion-cnn\"");
+               "such a file looks like: train.global_batch = 256");
   }
 }
 
-// "key=value": the value as TOML, or as a bare string when it is no TOML value ("--set model.kind=mlp").
+// "key=value": the value as TOML, or as a bare string where it is no TOML value ("--set train.mode=rounds").
 Status apply_override(const std::string& text, RunConfig& config) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -210,59 +190,51 @@ Status apply_override(const std::string& text, RunConfig& config) {
   const std::string key = text.substr(0, equals);
   const std::string value = text.substr(equals + 1);
   const Result<toml::table> typed = parse_toml("value = " + value, text);
-  const std::string origin = "--set " + text;
+  const Origin origin{.name = "--set " + text};
   const toml::table fallback{{"value", value}};
   const toml::table& table = typed ? *typed : fallback;
   const toml::node* node = table.get("value");
-  if (table.size() != 1 || node == nullptr) return bad(origin + ": the value cannot be read");
-  Status status = apply_key(key, *node, config, origin);
-  if (!status && !node->is_boolean() && !node->is_string()) {
-    // A string key given a bare number ("--set data.uri=7") is still a string.
-    const toml::table bare{{"value", value}};
-    if (apply_key(key, *bare.get("value"), config, origin)) return {};
-  }
-  return status;
+  if (table.size() != 1 || node == nullptr) return bad(origin.name + ": the value cannot be read");
+  return apply_key(key, *node, config, origin);
 }
 
-// torch.optim.AdamW is the one optimizer whose default decay is not zero.
-constexpr double kAdamwDecay = 0.01;
+bool gives(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::ranges::any_of(overrides, [&](const std::string& text) { return text.starts_with(key + "="); });
+}
 
-// Keys whose defaults follow from what the user gave.
-void complete(RunConfig& config, const RunConfig& recipe, const toml::table& table,
-              const std::vector<std::string>& overrides) {
-  const auto given = [&](const std::string& key) {
-    for (const std::string& text : overrides) {
-      if (text.starts_with(key + "=")) return true;
-    }
-    return table.at_path(key).node() != nullptr;
-  };
-  if (config.optimizer_kind == "adamw" && recipe.optimizer_kind != "adamw" && !given("optimizer.weight_decay")) {
-    config.optimizer.weight_decay = kAdamwDecay;
-  }
+// Who asks for epochs alone wants no number of steps that somebody gave before.
+Status apply_text(std::string_view toml, RunConfig& config, const Origin& origin) {
+  if (toml.size() > kTextBytesMax)
+    return bad(origin.name + ": expected at most 1 MiB of TOML, found " + std::to_string(toml.size()));
+  const Result<toml::table> table = parse_toml(toml, origin.name);
+  if (!table) return table.error();
+  const auto given = [&](const char* key) { return table->at_path(key).node() != nullptr; };
   if (given("train.epochs") && !given("train.steps")) config.steps = 0;
-  if (config.model_kind == "gpt-mini" && !given("data.test_uri")) config.data_test_uri = config.data_uri;
+  return apply_table(*table, "", config, origin);
 }
 
-Result<RunConfig> build(const toml::table& table, const std::string& origin,
-                        const std::vector<std::string>& overrides) {
-  RunConfig config;
-  const auto kind_in_file = table["model"]["kind"].value<std::string>();
-  std::string kind = kind_in_file.value_or("");
-  for (const std::string& text : overrides) {
-    if (text.rfind("model.kind=", 0) == 0) kind = text.substr(11);
+Status apply_file(const std::string& path, RunConfig& config) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code))
+    return bad("--config " + path + ": there is no such file", "motley train --keys lists what it may have");
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return Error{ErrorCode::io, path + ": cannot be read", "check its permissions"};
+  return apply_text(text.str(), config, {.name = path});
+}
+
+// What the user gave, over what the target or the run's directory says. `file` may be empty.
+Result<RunConfig> with_own(RunConfig config, const std::string& origin, const std::string& file,
+                           const std::vector<std::string>& overrides) {
+  if (!file.empty()) {
+    if (Status status = apply_file(file, config); !status) return status.error();
   }
-  if (kind.empty()) return bad(origin + ": model.kind is missing", "model.kind = \"fashion-cnn\"");
-  if (!apply_recipe(kind, config)) {
-    std::vector<std::string> kinds = recipe_names();
-    kinds.emplace_back("torchscript");
-    return one_of("model.kind", kind, kinds).error();
-  }
-  const RunConfig recipe = config;
-  if (Status status = apply_table(table, "", config, origin); !status) return status.error();
   for (const std::string& text : overrides) {
     if (Status status = apply_override(text, config); !status) return status.error();
   }
-  complete(config, recipe, table, overrides);
+  if (gives(overrides, "train.epochs") && !gives(overrides, "train.steps")) config.steps = 0;
+  if (config.model_kind.empty()) return bad(origin + ": model.kind is missing", "model.kind = \"script\"");
   if (Status status = check(config); !status) return status.error();
   return config;
 }
@@ -270,32 +242,30 @@ Result<RunConfig> build(const toml::table& table, const std::string& origin,
 }  // namespace
 
 Result<RunConfig> parse(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides) {
-  if (toml.size() > (1U << 20))
-    return bad(origin + ": expected at most 1 MiB of TOML, found " + std::to_string(toml.size()));
-  Result<toml::table> table = parse_toml(toml, origin);
-  if (!table) return table.error();
-  return build(*table, origin, overrides);
+  RunConfig config;
+  if (Status status = apply_text(toml, config, {.name = origin}); !status) return status.error();
+  return with_own(std::move(config), origin, {}, overrides);
 }
 
-Result<RunConfig> load(const std::string& target, const std::vector<std::string>& overrides) {
-  const std::vector<std::string> recipes = recipe_names();
-  if (std::find(recipes.begin(), recipes.end(), target) != recipes.end()) {
-    return build(toml::table{{"model", toml::table{{"kind", target}}}}, target, overrides);
+Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin, const std::string& file,
+                             const std::vector<std::string>& overrides) {
+  RunConfig config;
+  if (Status status = apply_text(toml, config, {.name = origin, .kept = true}); !status) return status.error();
+  return with_own(std::move(config), origin, file, overrides);
+}
+
+Result<RunConfig> load(const Asked& asked) {
+  RunConfig config;
+  if (!asked.text.empty()) {
+    if (Status status = apply_text(asked.text, config, {.name = asked.target}); !status) return status.error();
+  } else if (asked.target == kSoftmaxKind) {
+    config.model_kind = kSoftmaxKind;
+    config.model_arguments = asked.arguments;
+  } else {
+    return bad("'" + asked.target + "' is neither softmax nor a script",
+               "motley train softmax, or motley train SCRIPT.py");
   }
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(target, code)) {
-    std::string list;
-    for (const std::string& name : recipes) list += (list.empty() ? "" : ", ") + name;
-    const std::vector<std::string_view> views(recipes.begin(), recipes.end());
-    const std::string close = nearest(target, views);
-    return bad("'" + target + "' is neither a recipe (" + list + ") nor a file",
-               close.empty() ? "motley train fashion-cnn" : "did you mean '" + close + "'?");
-  }
-  std::ifstream file(target, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error{ErrorCode::io, target + ": cannot be read", "check its permissions"};
-  return parse(text.str(), target, overrides);
+  return with_own(std::move(config), asked.target, asked.file, asked.overrides);
 }
 
 }  // namespace motley::config

@@ -1,11 +1,11 @@
 #pragma once
-// The configuration of a run: what RUN.toml, a recipe's name and --set key=value describe. One table (config_fields.h)
-// gives keys, help and defaults to the parser, the canonical text and the documentation.
+// The configuration of a run: what a target, --config FILE and --set key=value describe. One table (fields.h) gives
+// keys, help and defaults to the parser, the canonical text and the documentation. What is trained, on which data and
+// by which optimizer, is the target's own.
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "motley/result.h"
@@ -13,30 +13,18 @@
 
 namespace motley::config {
 
-/// Overrides for the tensors whose names match a glob pattern: one optimizer parameter group.
-struct GroupConfig {
-  std::string match;
-  std::optional<double> lr, weight_decay, momentum;
-  bool operator==(const GroupConfig&) const = default;
-};
-
-/// The model.kind of runs whose model and data are those of a user's own program.
+/// The model.kind of runs whose model and data are those of a Python script.
 inline constexpr const char* kScriptKind = "script";
+/// And of softmax regression on made-up data.
+inline constexpr const char* kSoftmaxKind = "softmax";
 
 struct RunConfig {
   // model
-  std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini", "torchscript"
-  std::string model_file;  // torchscript: path on the head
-  std::string model_loss = "cross_entropy";
-  std::vector<std::string> model_arguments;                            // script
-  std::uint64_t model_run = 1;                                         // script
-  std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
-  bool model_text = false;                                             // script
-  std::uint64_t model_block = 256;                                     // samples of text
-  std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini
-  // data
-  std::string data_uri, data_test_uri;
-  double data_mean = 0, data_std = 1;
+  std::string model_kind;  // kScriptKind, kSoftmaxKind
+  std::vector<std::string> model_arguments;
+  std::uint64_t model_run = 1;  // script
+  bool model_text = false;      // script
+  bool model_tested = true;     // it is evaluated, where it has a test set
   // train
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint64_t epochs = 1;
@@ -56,26 +44,30 @@ struct RunConfig {
   std::vector<double> shares;  // empty: by speed
   double verify = 0.005;
   double checkpoint_seconds = 0;  // 0: as often as they take a hundredth of the time
-  // optimizer, schedule
-  std::string optimizer_kind = "sgd";
-  ps::GroupSpec optimizer;
-  std::vector<GroupConfig> groups;
-  std::string schedule_kind = "constant";
-  std::uint64_t warmup_steps = 0, step_size = 1000, cosine_steps = 0;  // cosine_steps 0: to the end of the run
-  double gamma = 0.1, min_factor = 0;
   // wire
   std::string wire_gradients = "fp32", wire_weights = "fp32";
 
   bool operator==(const RunConfig& other) const;
 };
 
-/// `target`: a recipe's name or the path of a TOML file; `overrides`: "key=value". Later overrides win. Errors (all of
-/// class input or usage): unknown recipe, key or value with the nearest right word; wrong types with the one expected;
-/// line numbers.
-Result<RunConfig> load(const std::string& target, const std::vector<std::string>& overrides);
-/// The text of a TOML document, as sent to workers or kept in the run directory.
+/// What a run is asked for by. Where several name a key, the later one here wins, and of overrides the last.
+struct Asked {
+  std::string target;                    // "softmax", or what a script is called
+  std::string text{};                    // of a script: the TOML document of its own keys
+  std::vector<std::string> arguments{};  // of softmax
+  std::string file{};                    // a TOML document of keys; may be empty
+  std::vector<std::string> overrides{};  // "key=value"
+};
+/// Errors (all of class input, usage or io): a target, key or value that there is not, with the nearest right word;
+/// wrong types with the one expected; line numbers.
+Result<RunConfig> load(const Asked& asked);
+/// The text of a TOML document, as it is sent to workers.
 Result<RunConfig> parse(std::string_view toml, const std::string& origin,
                         const std::vector<std::string>& overrides = {});
+/// That of a run's directory, over which Asked::file and overrides win. Errors likewise; a run of an earlier version is
+/// refused as such.
+Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin, const std::string& file = {},
+                             const std::vector<std::string>& overrides = {});
 /// Every key with its value: parse(to_toml(c)) == c.
 std::string to_toml(const RunConfig& config);
 
@@ -97,12 +89,6 @@ bool leaves_codec_open(const RunConfig& config);
 /// What the server does with what rounds come to.
 ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups);
 
-ps::OptimizerSpec optimizer_spec(const RunConfig& config);  // one group a GroupConfig, after group 0
-ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps);
-/// The parameter group of a tensor: the last group whose pattern matches, else 0.
-std::uint32_t group_of(const RunConfig& config, const std::string& tensor);
-
-std::vector<std::string> recipe_names();
 /// "key (type, default): help", for `--help` and the guide.
 std::vector<std::string> describe_keys();
 

@@ -19,29 +19,19 @@ constexpr const char* type_name() {
     return "a whole number that is not negative";
   else if constexpr (std::is_same_v<T, double>)
     return "a number";
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return "a list of strings";
   else
     return "a list of numbers";
 }
 
 template <class Config, class F>
-void visit_model_and_data(Config& c, F& f) {
-  f("model.kind", c.model_kind, "fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini or torchscript");
-  f("model.file", c.model_file, "the TorchScript file of a torchscript model");
-  f("model.loss", c.model_loss, "cross_entropy, nll or mse");
-  f("model.arguments", c.model_arguments, "of a Python script, which every machine starts with the same ones");
+void visit_model(Config& c, F& f) {
+  f("model.kind", c.model_kind, "script or softmax: what the target is");
+  f("model.arguments", c.model_arguments, "of the target, which every machine starts with the same ones");
   f("model.run", c.model_run, "which of the runs that a Python script makes, from 1 on");
-  f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
   f("model.text", c.model_text, "of a script: it predicts text, which is what prices of rounds are published for");
-  f("model.block", c.model_block, "text: bytes of a sample, the context of a gpt-mini");
-  f("model.layers", c.model_layers, "gpt-mini: transformer blocks");
-  f("model.heads", c.model_heads, "gpt-mini: attention heads, a divisor of model.width");
-  f("model.width", c.model_width, "gpt-mini: size of the embeddings");
-  f("data.uri", c.data_uri,
-    "training set: fashion-mnist, mnist, text:FILE, a directory, images+labels, x.npy+y.npy or a packed file; or "
-    "http(s) addresses of such files");
-  f("data.test_uri", c.data_test_uri, "test set, likewise; the text of data.uri: its last tenth; empty: no evaluation");
-  f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
-  f("data.std", c.data_std, "see data.mean");
+  f("model.tested", c.model_tested, "false: it is not evaluated; true: it is, where it has a test set");
 }
 
 template <class Config, class F>
@@ -80,22 +70,7 @@ void visit_training(Config& c, F& f) {
 }
 
 template <class Config, class F>
-void visit_optimizer_and_wire(Config& c, F& f) {
-  f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw; script: one that a Python script brings");
-  f("optimizer.lr", c.optimizer.lr, "learning rate");
-  f("optimizer.momentum", c.optimizer.momentum, "sgd");
-  f("optimizer.dampening", c.optimizer.dampening, "sgd");
-  f("optimizer.nesterov", c.optimizer.nesterov, "sgd");
-  f("optimizer.weight_decay", c.optimizer.weight_decay, "L2 for sgd and adam, decoupled for adamw");
-  f("optimizer.beta1", c.optimizer.beta1, "adam, adamw");
-  f("optimizer.beta2", c.optimizer.beta2, "adam, adamw");
-  f("optimizer.eps", c.optimizer.eps, "adam, adamw");
-  f("schedule.kind", c.schedule_kind, "constant, step or cosine");
-  f("schedule.warmup_steps", c.warmup_steps, "linear warm-up before the schedule");
-  f("schedule.step_size", c.step_size, "step: steps between decays");
-  f("schedule.gamma", c.gamma, "step: factor of a decay");
-  f("schedule.steps", c.cosine_steps, "cosine: steps until the minimum; 0: the end of the run");
-  f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
+void visit_wire(Config& c, F& f) {
   f("wire.gradients", c.wire_gradients, "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
@@ -103,9 +78,9 @@ void visit_optimizer_and_wire(Config& c, F& f) {
 
 template <class Config, class F>
 void visit_fields(Config& c, F&& f) {
-  visit_model_and_data(c, f);
+  visit_model(c, f);
   visit_training(c, f);
-  visit_optimizer_and_wire(c, f);
+  visit_wire(c, f);
 }
 
 }  // namespace motley::config

@@ -1,10 +1,9 @@
-// What the parameter server takes from a configuration.
+// The sizes of a run, and what becomes of rounds.
 
 #include <algorithm>
 #include <string>
 
 #include "base/assert.h"
-#include "base/glob.h"
 #include "config/config.h"
 #include "ps/outer_rate.h"
 
@@ -80,43 +79,6 @@ ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
   ps::OptimizerSpec spec;
   spec.groups.assign(groups, group);
   return spec;
-}
-
-ps::OptimizerSpec optimizer_spec(const RunConfig& config) {
-  ps::OptimizerSpec spec;
-  spec.kind = config.optimizer_kind == "adamw"  ? ps::OptimizerKind::adamw
-              : config.optimizer_kind == "adam" ? ps::OptimizerKind::adam
-                                                : ps::OptimizerKind::sgd;
-  spec.groups.push_back(config.optimizer);
-  for (const GroupConfig& group : config.groups) {
-    ps::GroupSpec own = config.optimizer;
-    own.lr = group.lr.value_or(own.lr);
-    own.weight_decay = group.weight_decay.value_or(own.weight_decay);
-    own.momentum = group.momentum.value_or(own.momentum);
-    spec.groups.push_back(own);
-  }
-  return spec;
-}
-
-ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps) {
-  ps::ScheduleSpec spec;
-  spec.kind = config.schedule_kind == "cosine" ? ps::ScheduleKind::cosine
-              : config.schedule_kind == "step" ? ps::ScheduleKind::step
-                                               : ps::ScheduleKind::constant;
-  spec.warmup_steps = config.warmup_steps;
-  spec.step_size = config.step_size;
-  spec.gamma = config.gamma;
-  spec.min_factor = config.min_factor;
-  const std::uint64_t rest = total_steps > config.warmup_steps ? total_steps - config.warmup_steps : 1;
-  spec.total_steps = config.cosine_steps > 0 ? config.cosine_steps : rest;
-  return spec;
-}
-
-std::uint32_t group_of(const RunConfig& config, const std::string& tensor) {
-  for (std::size_t i = config.groups.size(); i > 0; --i) {
-    if (matches_glob(config.groups[i - 1].match, tensor)) return static_cast<std::uint32_t>(i);
-  }
-  return 0;
 }
 
 }  // namespace motley::config

@@ -1,12 +1,10 @@
 // The canonical text of a configuration.
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "config/config.h"
 #include "config/fields.h"
-#include "config/recipes.h"
 
 namespace motley::config {
 namespace {
@@ -36,7 +34,6 @@ std::string number(T value) {
 std::string literal(bool value) { return value ? "true" : "false"; }
 std::string literal(const std::string& value) { return quoted(value); }
 std::string literal(std::uint64_t value) { return number(value); }
-std::string literal(std::int64_t value) { return number(value); }
 // Without a point a TOML number is an integer, which has neither a -0 nor 20 digits.
 std::string literal(double value) {
   if (value == 0) return "0";
@@ -59,24 +56,14 @@ bool RunConfig::operator==(const RunConfig& other) const { return to_toml(*this)
 std::string to_toml(const RunConfig& config) {
   std::string out;
   std::string section;
-  RunConfig recipe;
-  apply_recipe(config.model_kind, recipe);
   visit_fields(config, [&](const std::string& key, const auto& member, const char*) {
     const std::size_t dot = key.find('.');
     if (key.substr(0, dot) != section) {
       section = key.substr(0, dot);
       out += (out.empty() ? "[" : "\n[") + section + "]\n";
-      // Otherwise the recipe's groups would come back.
-      if (section == "optimizer" && config.groups.empty() && !recipe.groups.empty()) out += "groups = []\n";
     }
     out += key.substr(dot + 1) + " = " + literal(member) + "\n";
   });
-  for (const GroupConfig& group : config.groups) {
-    out += "\n[[optimizer.groups]]\nmatch = " + quoted(group.match) + "\n";
-    if (group.lr) out += "lr = " + literal(*group.lr) + "\n";
-    if (group.weight_decay) out += "weight_decay = " + literal(*group.weight_decay) + "\n";
-    if (group.momentum) out += "momentum = " + literal(*group.momentum) + "\n";
-  }
   return out;
 }
 
@@ -87,12 +74,6 @@ std::vector<std::string> describe_keys() {
     lines.push_back(key + " (" + type_name<std::decay_t<decltype(member)>>() + ", default " + literal(member) +
                     "): " + help);
   });
-  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(),
-                                         [](const std::string& line) { return line.starts_with("optimizer."); });
-  lines.insert(
-      last.base(),
-      "optimizer.groups (a list of tables, default []): for tensors whose name has the pattern match, any of lr, "
-      "weight_decay and momentum; the last group that matches counts");
   return lines;
 }
 

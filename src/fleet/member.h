@@ -56,6 +56,7 @@ struct Member {
     bool failed_background = false;    // an evaluation beside the training did not end well, or in time, or right
     bool compared_background = false;  // what it evaluated came to the same as what all others did
     std::uint64_t numbers = 0;         // a hash of random numbers that its device draws from a fixed seed; 0: not known
+    bool watched = false;              // its device may leave work undone in silence: looked at from the first pass on
   };
 
   SessionId session = 0;

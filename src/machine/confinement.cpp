@@ -122,7 +122,6 @@ bool confine_files(const Confinement& allowed) {
     allow_around(rules, home);
     for (const fs::path& directory : mapped_directories()) rules.allow(directory, false);
   }
-  for (const fs::path& path : allowed.readable) rules.allow(path, false);
   for (const fs::path& path : allowed.writable) rules.allow(path, true);
   for (const char* of_system : {"/dev", "/proc"}) rules.allow(of_system, true);
   return rules.enforce();

@@ -9,7 +9,6 @@ namespace motley::machine {
 
 struct Confinement {
   std::vector<std::filesystem::path> writable{};  // directories below which files may be written, made and deleted
-  std::vector<std::filesystem::path> readable{};  // files and directories in the user's home that may be read
   std::filesystem::path home{};                   // of which nothing else may be read; empty: everything may be
 };
 

@@ -24,7 +24,8 @@ struct SessionOpened {
 struct WorkerReady {
   SessionId session = 0;
   WorkerId worker = 0;
-  std::uint64_t numbers = 0;  // Member's
+  std::uint64_t numbers = 0;  // Member's, and
+  bool watched = false;
 };
 struct WorkerSynced {
   SessionId session = 0;

@@ -12,8 +12,7 @@ namespace motley::plan {
 struct RunOutline {
   bool text = false;  // it predicts text, the only kind of model for which prices are known
   std::uint64_t parameters = 0;
-  std::uint64_t tokens = 0;  // that it will have seen; 0: not known
-  std::uint64_t steps = 0;   // that it will make
+  std::uint64_t steps = 0;  // that it will make
 };
 
 /// How far the final loss is likely to be above that of exact training at equal samples, in percent; below zero: below.

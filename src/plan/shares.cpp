@@ -56,6 +56,27 @@ double expected_seconds(double link_seconds, std::span<const Candidate> candidat
   return slowest;
 }
 
+void round_shares(std::span<std::uint64_t> counts, std::span<const std::uint64_t> units, std::uint64_t grain) noexcept {
+  if (std::ranges::none_of(units, [](std::uint64_t unit) { return unit > 1; })) return;
+  std::size_t rest = 0;
+  for (std::size_t i = 1; i < counts.size(); ++i) {
+    const bool freer = units[i] == 1 && units[rest] > 1, as_free = (units[i] == 1) == (units[rest] == 1);
+    if (counts[i] > 0 && (counts[rest] == 0 || freer || (as_free && counts[i] > counts[rest]))) rest = i;
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (i == rest || units[i] == 1 || counts[i] % grain != 0) continue;
+    const std::uint64_t over = counts[i] % units[i], missing = units[i] - over;
+    if (over == 0) continue;
+    if (missing < over && counts[rest] > missing) {
+      counts[i] += missing;
+      counts[rest] -= missing;
+    } else if (counts[i] > over) {
+      counts[i] -= over;
+      counts[rest] += over;
+    }
+  }
+}
+
 Plan Shares::split(const Request& request, std::span<const Candidate> candidates,
                    std::span<const std::uint64_t> workers, bool again) {
   MOTLEY_ASSERT(candidates.size() == workers.size());

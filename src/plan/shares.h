@@ -25,6 +25,11 @@ std::vector<Candidate> allowing_for_spread(std::span<const Candidate> candidates
 [[nodiscard]] double expected_seconds(double link_seconds, std::span<const Candidate> candidates,
                                       std::span<const std::uint64_t> counts) noexcept;
 
+/// Whose share is to be a multiple of more than 1 (`units`) gets the nearest one; the difference is that of the largest
+/// share that may be anything. Where there is none, the largest of all keeps it. Nobody loses a whole share, and one
+/// that is no multiple of `grain` stays. REQUIRES units that are not 1 are multiples of `grain`.
+void round_shares(std::span<std::uint64_t> counts, std::span<const std::uint64_t> units, std::uint64_t grain) noexcept;
+
 /// Of passes of one kind. Shares stay for small gains; one that was there many times in a row is no noise and is taken.
 class Shares {
  public:

@@ -49,6 +49,13 @@ void Server::Impl::open_step() {
   }
 }
 
+void Server::Impl::next_step(double norm) {
+  if (clip_by_before) norm_before = norm;
+  ++version;
+  ++updates;
+  open_step();
+}
+
 const Layout& Server::layout() const noexcept { return impl_->chunks.layout(); }
 std::uint64_t Server::version() const noexcept { return impl_->version; }
 bool Server::limits_norm() const noexcept { return impl_->clip_norm > 0; }
@@ -113,18 +120,8 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
   return part_squares.empty() ? 0 : chunk.squares;
 }
 
-double Server::clip() {
-  MOTLEY_ASSERT(clips() && !impl_->clipped);
-  MOTLEY_ASSERT(impl_->chunks.all(Phase::reduced));
-  const double norm = gradient_norm();
-  const float factor = impl_->clip_factor(norm);
-  impl_->clipped = factor >= 1.0F ? 1.0F : factor;  // a NaN stays one
-  return norm;
-}
-
 double Server::gradient_norm() const {
   if (!limits_norm()) return 0;
-  if (impl_->device) return impl_->norm_on_device;
   double squares = 0;
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     MOTLEY_ASSERT(impl_->chunks[c].phase != Phase::waiting);
@@ -133,8 +130,14 @@ double Server::gradient_norm() const {
   return std::sqrt(squares);
 }
 
+Status Server::close_gradient() {
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::reduced) && !impl_->clipped);
+  const float factor = clips() ? impl_->clip_factor(gradient_norm()) : 1;
+  impl_->clipped = factor >= 1.0F ? 1.0F : factor;  // a NaN stays one
+  return outside() ? step_outside() : Status();
+}
+
 Status Server::step_outside() {
-  MOTLEY_ASSERT(outside() && impl_->chunks.all(Phase::reduced) && (!clips() || impl_->clipped));
   std::vector<GroupSpec> groups;
   groups.reserve(impl_->optimizer.groups.size());
   for (std::size_t group = 0; group < impl_->optimizer.groups.size(); ++group)
@@ -153,11 +156,7 @@ SharedBytes Server::apply(ChunkId id) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced);
-  MOTLEY_ASSERT(!clips() || impl_->clipped);
-  if (impl_->device) {
-    chunk.phase = Phase::applied;
-    return chunk.new_weights;
-  }
+  MOTLEY_ASSERT(impl_->clipped || !(clips() || outside()));
   // Where the gradient was, or beside it where it was given out.
   const SharedBytes kept = std::exchange(chunk.gradient, {});
   MutableBytes values = kept.empty() ? std::move(chunk.open_gradient) : impl_->pool.take(kept.size());
@@ -196,15 +195,13 @@ void Server::share_work(std::shared_ptr<Parallel> helpers) { impl_->stretches.he
 
 void Server::finish_step() {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::applied));
-  if (impl_->clip_by_before) impl_->norm_before = gradient_norm();
+  const double norm = gradient_norm();
   for (ChunkState& chunk : impl_->chunks) {
     chunk.weights = std::move(chunk.new_weights);
     chunk.new_weights = {};
     chunk.phase = Phase::waiting;
   }
-  ++impl_->version;
-  ++impl_->updates;
-  impl_->open_step();
+  impl_->next_step(norm);
 }
 
 void Server::follow(FollowedRates rates) {

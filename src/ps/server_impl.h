@@ -29,11 +29,8 @@ struct Server::Impl {
   std::uint64_t updates = 0;                  // that the optimizer's state has seen since it was zero
   std::uint64_t updates_on_device = 0;        // of them: the newest, which only the state on a device has
   std::vector<StepScalars> scalars;           // by group, of the open step
-  std::optional<float> clipped{};             // what clip() multiplies the open step's gradient with; 1: it stays
+  std::optional<float> clipped{};             // what the whole gradient of the open step is multiplied with
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
-  std::shared_ptr<DeviceServer> device;       // where steps are made
-  bool state_on_device = false;               // the newest state is
-  double norm_on_device = 0;                  // of the open step, before clipping
   BufferPool pool;
   Stretches stretches;
 
@@ -48,6 +45,8 @@ struct Server::Impl {
   }
   Status take(const Snapshot& snapshot);
   void open_step();
+  /// The open step is made; its gradient was of this norm.
+  void next_step(double norm);
 };
 
 }  // namespace motley::ps

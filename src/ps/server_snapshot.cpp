@@ -6,7 +6,7 @@
 namespace motley::ps {
 
 Snapshot Server::snapshot() const {
-  MOTLEY_ASSERT(!impl_->state_on_device);
+  MOTLEY_ASSERT(impl_->updates_on_device == 0);
   Snapshot result = handles();
   if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   return result;
@@ -17,12 +17,12 @@ Snapshot Server::handles() const {
   result.version = impl_->version;
   result.norm_before = impl_->norm_before;
   impl_->chunks.add_handles(result);
-  if (impl_->state_on_device) result.optimizer.clear();
+  if (impl_->updates_on_device > 0) result.optimizer.clear();
   return result;
 }
 
 Server Server::fork() const {
-  MOTLEY_ASSERT(!outside() && !impl_->device);
+  MOTLEY_ASSERT(!outside());
   Result<Server> made =
       make(impl_->chunks.layout(), impl_->optimizer, impl_->rates.schedule(), impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());

@@ -71,7 +71,6 @@ void take(Board& board, const PlanMade& e) { board.plan = e; }
 void take(Board& board, const CheckpointWritten& e) { board.checkpoint = e; }
 void take(Board& board, const Done& e) { board.done = e; }
 void take(Board& board, const Waiting& e) { board.waiting = e.text; }
-void take(Board& board, const Download& e) { board.download = e; }
 void take(Board&, const EvalPointReached&) {}
 void take(Board&, const Paused&) {}
 void take(Board&, const CodeShown&) {}
@@ -83,7 +82,7 @@ void take(Board&, const ModeChosen&) {}
 // What is worth a line beside the rest of the board.
 bool is_message(const Event& event) {
   return std::visit(
-      overloaded{[](const StepDone&) { return false; }, [](const Download&) { return false; },
+      overloaded{[](const StepDone&) { return false; },
                  // Later ones are routine; the end names the last.
                  [](const CheckpointWritten& e) { return e.step == 0; }, [](const auto&) { return true; }},
       event);

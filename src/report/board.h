@@ -37,7 +37,6 @@ struct Board {
   std::optional<EvalDone> evaluation{};
   std::optional<CheckpointWritten> checkpoint{};
   std::optional<PlanMade> plan{};
-  std::optional<Download> download{};
   std::optional<Done> done{};
   std::map<std::string, Worker> workers{};  // by name
   double samples_per_s = 0;                 // smoothed

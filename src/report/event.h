@@ -181,13 +181,8 @@ struct Waiting {
   std::string text{};
 };
 
-struct Download {
-  std::string file{};
-  std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
-};
-
 using Event = std::variant<RunStarted, CodeShown, WorkerChanged, PlanMade, StepDone, AdviceGiven, ModeChosen, EvalDone,
-                           CheckpointWritten, EvalPointReached, Paused, Done, Failure, Note, Waiting, Download>;
+                           CheckpointWritten, EvalPointReached, Paused, Done, Failure, Note, Waiting>;
 
 /// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.
 template <class... F>

@@ -183,7 +183,6 @@ class JsonSink final : public Sink {
   static std::string json(const Paused&) { return {}; }
   static std::string json(const Note&) { return {}; }
   static std::string json(const Waiting&) { return {}; }
-  static std::string json(const Download&) { return {}; }
 
   static std::string gap(std::uint64_t dropped) { return line({{"event", "dropped"}, {"events", dropped}}); }
   static std::string line(const Json& object) {

@@ -126,11 +126,6 @@ std::string text(const Failure& e) {
 
 std::string text(const Note& e) { return e.text + "\n"; }
 
-std::string text(const Download& e) {
-  if (e.total == 0) return "downloading " + e.file + "\n";
-  return "downloading " + e.file + formatted(": %d %%\n", static_cast<int>(100 * e.done / e.total));
-}
-
 std::string text(const EvalPointReached&) { return {}; }
 std::string text(const Paused&) { return {}; }
 std::string text(const Waiting&) { return {}; }

@@ -11,7 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kWaitsLong{2};
-constexpr int kPercentBetween = 10;
 
 class PlainSink final : public Sink {
  public:
@@ -24,7 +23,7 @@ class PlainSink final : public Sink {
                             say(event);
                           },
                           [&](const StepDone& e) { step(e); }, [&](const Waiting& e) { waiting(e); },
-                          [&](const Download& e) { download(e); }, [&](const auto&) { say(event); }},
+                          [&](const auto&) { say(event); }},
                event);
   }
 
@@ -54,22 +53,14 @@ class PlainSink final : public Sink {
       say(Note{e.text});
     }
   }
-  void download(const Download& e) {
-    const int percent = e.total > 0 ? static_cast<int>(100 * e.done / e.total) : -1;
-    if (e.file == file_ && percent < percent_ + kPercentBetween) return;
-    file_ = e.file;
-    percent_ = percent;
-    say(e);
-  }
 
   EventWriter out_;
   double between_;
   std::uint64_t steps_ = 0;
   Clock::time_point last_{};
-  std::string waiting_, file_;
+  std::string waiting_;
   Clock::time_point waiting_since_{};
   bool said_waiting_ = false;
-  int percent_ = 0;
 };
 
 }  // namespace

@@ -41,8 +41,6 @@ class TerminalSink final : public Display {
       say();
       active_ = active_ || std::exchange(begins_, false);
       draw(true);
-    } else if (std::holds_alternative<Download>(event)) {
-      draw_download();
     } else {
       draw(false);
     }
@@ -121,14 +119,6 @@ class TerminalSink final : public Display {
     out_ += (drawn_ > 0 ? "\r\x1b[" + std::to_string(drawn_) + "A" : "") + text;
     drawn_ = lines.size();
     drawn_text_ = std::move(text);
-  }
-  void draw_download() {
-    const Download& file = *board_.download;
-    const double fraction = file.total > 0 ? static_cast<double>(file.done) / static_cast<double>(file.total) : 0;
-    out_ += "\r\x1b[2K" +
-            fit(progress_bar(fraction, 30) + " " + file.file + " " + count_text(static_cast<double>(file.done)) + "B",
-                width());
-    if (file.total > 0 && file.done >= file.total) out_ += "\n";
   }
 
   std::mutex mutex_;

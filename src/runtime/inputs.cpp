@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <span>
 
-#include "data/files.h"
-#include "data/uri.h"
 #include "machine/known_faults.h"
 #include "machine/system.h"
 #include "transport/crypto.h"
 #include "wire/frame.h"
-#include "wire/limits.h"
 
 namespace motley::runtime {
 namespace {
@@ -31,13 +27,11 @@ std::filesystem::path kept_as(const char* file) {
 
 // Of everything but the samples that rules how long a pass takes.
 std::string speed_key(const ModelInputs& inputs, const DeviceModel& model, std::uint32_t micro_batch) {
-  std::string about_model = inputs.config->model_kind + inputs.config->model_loss;
+  std::string about_model = inputs.config->model_kind;
   for (const LayoutEntry& entry : model.layout().entries()) {
     about_model += entry.name;
     for (const std::int64_t size : entry.shape) about_model += "," + std::to_string(size);
   }
-  for (const std::int64_t size : inputs.train->sample_shape()) about_model += "x" + std::to_string(size);
-  if (!inputs.file.empty()) about_model += transport::sha256_hex(inputs.file.bytes());
   const Capabilities about = model.capabilities();
   return about.description + ", " + about.device + ", micro-batch " + std::to_string(micro_batch) + ", fp32, model " +
          transport::sha256_hex(std::as_bytes(std::span(about_model))).substr(0, 16);
@@ -59,84 +53,11 @@ std::filesystem::path speeds_file() { return kept_as("speeds.json"); }
 
 std::filesystem::path key_file() { return kept_as("key.pem"); }
 
-namespace {
-
-Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& address, const DownloadReport& report) {
-  if (!address.starts_with("http://") && !address.starts_with("https://")) {
-    return Error{ErrorCode::input, address + ": this program fetches http:// and https:// alone",
-                 "pip install . brings one that fetches it with fsspec; or fetch it yourself and name the path"};
-  }
-  const std::string cache = cache_directory().string();
-  if (cache.empty() || !retrieve)
-    return Error{ErrorCode::input, address + ": nothing is downloaded here", "fetch it yourself and name the path"};
-  const std::string key = transport::sha256_hex(std::as_bytes(std::span(address)));
-  return data::download(retrieve, address, cache + "/data/origins/" + key + "/whole", report);
-}
-
-}  // namespace
-
-Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
-  if (config.model_kind == config::kScriptKind) {
-    return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
-  }
-  data::OpenOptions options;
-  options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
-  options.on_download = report;
-  options.retrieve = retrieve();
-  options.cache_dir = cache_directory().string();
-  options.sha256_hex = transport::sha256_hex;
-  options.block = config.model_block;
-  options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
-  ModelInputs inputs;
-  inputs.config = &config;
-  data::Bring bringer = bring();
-  if (!bringer) bringer = [&](const std::string& address) { return bring_by(options.retrieve, address, report); };
-  Result<std::string> train_uri = data::without_addresses(config.data_uri, bringer);
-  if (!train_uri) return train_uri.error();
-  inputs.train_uri = std::move(*train_uri);
-  Result<std::string> test_uri = config.data_test_uri == config.data_uri
-                                     ? inputs.train_uri
-                                     : data::without_addresses(config.data_test_uri, bringer);
-  if (!test_uri) return test_uri.error();
-  inputs.test_uri = std::move(*test_uri);
-  Result<std::shared_ptr<const data::Dataset>> train = data::open_dataset(inputs.train_uri, "train", options);
-  if (!train) return train.error();
-  inputs.train = *train;
-  if (!inputs.test_uri.empty()) {
-    Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(inputs.test_uri, "test", options);
-    if (!test) return test.error();
-    inputs.test = *test;
-    if (inputs.test->sample_shape() != inputs.train->sample_shape() ||
-        inputs.test->target_kind() != inputs.train->target_kind()) {
-      return Error{ErrorCode::input,
-                   "the samples of " + config.data_test_uri + " have another shape than those of " + config.data_uri,
-                   "check data.uri and data.test_uri"};
-    }
-  }
-  return inputs;
-}
-
-Result<LocalOptimizer> ModelProvider::local_optimizer(const ModelInputs& inputs, std::uint64_t steps) {
-  return LocalOptimizer{.optimizer = config::optimizer_spec(*inputs.config),
-                        .schedule = config::schedule_spec(*inputs.config, steps)};
-}
-
-Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs) {
-  if (config.model_kind != "torchscript") return {};
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size <= 0 || static_cast<std::uint64_t>(size) > wire::kBlobBytesMax) {
-    return Error{
-        ErrorCode::input,
-        path.string() + ": expected a TorchScript file, found " + (size < 0 ? "nothing" : "one of an invalid size"),
-        "torch.jit.script(model).save(\"model.pt\") makes one"};
-  }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(bytes.data()), size);
-  if (!file) return Error{ErrorCode::io, path.string() + ": cannot be read", ""};
-  inputs.file = SharedBytes::copy_of(bytes);
-  return {};
+bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here) {
+  return std::ranges::equal(theirs, here, [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return a == b || (b.find('/') != std::string::npos && std::filesystem::exists(b, ignored));
+  });
 }
 
 std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
@@ -148,16 +69,14 @@ namespace {
 
 Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInputs& inputs, std::uint64_t grain) {
   const config::RunConfig& config = *inputs.config;
-  const std::uint64_t batch = config.global_batch, samples = inputs.train->size();
-  const std::uint64_t steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
-  Result<LocalOptimizer> own = provider.local_optimizer(inputs, steps);
+  Result<LocalOptimizer> own = provider.local_optimizer(inputs);
   if (!own) return own.error();
   return engine::LocalRules{.optimizer = std::move(own->optimizer),
                             .outside = std::move(own->outside),
                             .schedule = std::move(own->schedule),
                             .clip_norm = config.clip_norm,
-                            .batch = batch,
-                            .samples = samples,
+                            .batch = config.global_batch,
+                            .samples = inputs.train->size(),
                             .grain = grain};
 }
 

@@ -1,21 +1,15 @@
 #pragma once
-// What head and workers alike load before training: data sets and the model file.
+// What head and workers alike have before training: computations, devices, places of this machine.
 
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "config/config.h"
-#include "data/dataset.h"
 #include "runtime/model_provider.h"
 #include "runtime/worker/worker_host.h"
 
 namespace motley::runtime {
-
-/// The copy of a TorchScript file that a run keeps in its directory.
-inline constexpr const char* kModelFile = "model.pt";
-/// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.
-Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
 /// Vectors of the model's size that a process takes after its workers are prepared.
 constexpr std::uint64_t kCopiesOfHead = 11;  // of which five are steps on their way from a worker that is alone
@@ -41,6 +35,10 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
 /// Sentences on those of the devices with which something is publicly known to come out wrong here.
 std::vector<std::string> doubts_about(const std::vector<Device>& devices);
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);
+
+/// Of a program with a model of its own, as the head started it and as it was started here. Where data lie may differ:
+/// what is a path here need not be the path there.
+bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here);
 
 /// Samples in a range that layers act on together: what ranges are cut at.
 std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups);

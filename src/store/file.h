@@ -24,15 +24,15 @@ std::string in_quotes(std::string_view text);
 
 class File {
  public:
-  enum class Mode : std::uint8_t { read, append, create, create_secret, append_secret, update };
+  enum class Mode : std::uint8_t { read, append, create, create_secret, append_secret };
 
   static constexpr std::size_t kDirectBytes = 4096;  // the largest block of a disk or file system that is in use
   static constexpr std::size_t kDirectWorthBytes = std::size_t{4} << 20;  // what is less, the system writes together
 
   File() = default;
-  /// create empties a file that exists, and create_secret refuses one; append and update create one that does not,
-  /// append_secret follows no link to it. All but the ones that append begin to write at the file's beginning. What is
-  /// secret is made for its owner alone (mode 0600).
+  /// create empties a file that exists, and create_secret refuses one; append creates one that does not, append_secret
+  /// follows no link to it. All but the ones that append begin to write at the file's beginning. What is secret is made
+  /// for its owner alone (mode 0600).
   static Result<File> open(const std::filesystem::path& path, Mode mode);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -44,8 +44,6 @@ class File {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   Result<std::uint64_t> size() const;
-  /// Where it is written from now on. REQUIRES another mode than append.
-  Status seek(std::uint64_t position);
   /// Writes all of it where the file's position is.
   Status write(std::span<const std::byte> bytes);
   /// The same from many pieces, without copying them together.
@@ -70,9 +68,7 @@ class File {
   std::filesystem::path path_;
 };
 
-/// What a file takes of its disk, which is less than its size where there are holes in it; 0 where there is no file.
-[[nodiscard]] std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept;
-/// Its number, for people and for names.
+/// The number of this process, for people and for names.
 [[nodiscard]] long this_process() noexcept;
 /// Makes renames, creations and deletions in a directory durable.
 Status sync_directory(const std::filesystem::path& directory);

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t kPiecesMax = 256;                       // of one writev; every system takes as many
 constexpr std::size_t kWriteBytesMax = std::size_t{1} << 30;  // macOS refuses calls of 2 GiB and more
-constexpr std::uint64_t kStatBlockBytes = 512;                // of st_blocks, whatever a file system's own blocks are
 
 // True: it is otherwise than before.
 bool past_cache([[maybe_unused]] int descriptor, [[maybe_unused]] bool wanted) noexcept {
@@ -68,9 +67,6 @@ Result<File> File::open(const std::filesystem::path& path, Mode mode) {
     case Mode::append_secret:
       flags |= O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW;
       break;
-    case Mode::update:
-      flags |= O_RDWR | O_CREAT;
-      break;
   }
   const bool secret = mode == Mode::create_secret || mode == Mode::append_secret;
   const mode_t permissions = secret ? 0600 : 0666;
@@ -94,11 +90,6 @@ Result<std::uint64_t> File::size() const {
     return Error{ErrorCode::input, path_.string() + " is not a regular file", "give the path of a file"};
   }
   return static_cast<std::uint64_t>(status.st_size);
-}
-
-Status File::seek(std::uint64_t position) {
-  if (::lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) < 0) return system_error("write", path_, errno);
-  return {};
 }
 
 Status File::write(std::span<const SharedBytes> parts) {
@@ -184,12 +175,6 @@ Result<bool> File::try_lock() {
     if (errno != EINTR) return system_error("lock", path_, errno);
   }
   return true;
-}
-
-std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept {
-  struct stat found{};
-  if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
-  return kStatBlockBytes * static_cast<std::uint64_t>(found.st_blocks);
 }
 
 Status sync_directory(const std::filesystem::path& directory) {

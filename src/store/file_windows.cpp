@@ -58,7 +58,6 @@ struct How {
 How how_to_open(File::Mode mode) {
   switch (mode) {
     case File::Mode::append:
-    case File::Mode::update:
       return {GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS};
     case File::Mode::create:
       return {GENERIC_READ | GENERIC_WRITE, CREATE_ALWAYS};
@@ -114,12 +113,6 @@ Result<std::uint64_t> File::size() const {
   }
   if (::GetFileSizeEx(handle, &size) == 0) return last_error("look at", path_);
   return static_cast<std::uint64_t>(size.QuadPart);
-}
-
-Status File::seek(std::uint64_t position) {
-  if (::_lseeki64(descriptor_, static_cast<std::int64_t>(position), SEEK_SET) < 0)
-    return system_error("write", path_, errno);
-  return {};
 }
 
 Status File::write(std::span<const SharedBytes> parts) {
@@ -191,17 +184,6 @@ Result<bool> File::try_lock() {
   const DWORD failed = ::GetLastError();
   if (failed == ERROR_LOCK_VIOLATION || failed == ERROR_IO_PENDING) return false;
   return system_error("lock", path_, errno_of_windows(failed));
-}
-
-std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept {
-  const DWORD attributes = ::GetFileAttributesW(path.c_str());
-  if (attributes == INVALID_FILE_ATTRIBUTES ||
-      (attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT)) != 0)
-    return 0;
-  DWORD high = 0;
-  const DWORD low = ::GetCompressedFileSizeW(path.c_str(), &high);
-  if (low == INVALID_FILE_SIZE && ::GetLastError() != NO_ERROR) return 0;
-  return std::uint64_t{high} << 32 | low;
 }
 
 // NTFS writes what changes in a directory to its journal, in order; there is no call that waits for it without

@@ -72,8 +72,8 @@ struct Table<RunSpec> {
   static constexpr std::uint32_t kKind = 4;
   static constexpr std::tuple kFields{
       Field{1, "config", &RunSpec::config, Form::plain, kConfigBytesMax},
-      Field{2, "model_sha256", &RunSpec::model_sha256},
-      Field{3, "model_bytes", &RunSpec::model_bytes},
+      Field{2, "script_sha256", &RunSpec::script_sha256},
+      Field{3, "script_bytes", &RunSpec::script_bytes},
   };
 };
 template <>

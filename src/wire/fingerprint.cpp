@@ -8,7 +8,7 @@
 namespace motley::wire {
 namespace {
 
-constexpr std::string_view kContents = "; contents: ", kWhole = "; whole: ";
+constexpr std::string_view kContents = "; contents: ", kWhole = "; whole: ", kHash = "; hash: ";
 constexpr const char* kHint =
     "use the same files in the same order on all machines; what is split or drawn at random needs a seed: "
     "random_split(dataset, lengths, generator=torch.Generator().manual_seed(0))";
@@ -165,8 +165,12 @@ std::optional<FingerprintDifference> fingerprint_difference(std::string_view her
   const auto [their_head, their_contents] = cut(there, kContents);
   const auto [items, whole] = cut(contents, kWhole);
   const auto [their_items, their_whole] = cut(their_contents, kWhole);
-  if (head != their_head) {
-    return FingerprintDifference{std::string(head), std::string(their_head),
+  const auto [words, hash] = cut(head, kHash);
+  const auto [their_words, their_hash] = cut(their_head, kHash);
+  const bool other_hash = !hash.empty() && !their_hash.empty() && hash != their_hash;
+  if (words != their_words || other_hash) {
+    return FingerprintDifference{std::string(words) + (other_hash ? " with the same contents" : ""),
+                                 std::string(their_words) + (other_hash ? " with other contents" : ""),
                                  "copy the data set of the coordinator to this machine"};
   }
   if (items.empty() || their_items.empty()) return std::nullopt;
@@ -180,7 +184,7 @@ std::optional<FingerprintDifference> fingerprint_difference(std::string_view her
     ours = more;
     theirs = their_more;
   }
-  const std::string expected = std::string(head) + " with the same contents";
+  const std::string expected = std::string(words) + " with the same contents";
   if (others > 0) {
     return FingerprintDifference{expected,
                                  "as many, but other samples: " + std::to_string(others) + " of " +

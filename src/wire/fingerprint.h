@@ -1,13 +1,14 @@
 #pragma once
 // Fingerprints of data sets, as text: "HEAD", "HEAD; contents: ITEM ITEM …" or that with "; whole: ARRAY ARRAY …"
-// behind it. The head has sizes, shapes, types and, where all of the data was read, a hash. An item is a sample that
-// was looked at: NUMBER:HASH, or NUMBER:HASH:A,B,C,D, where the hash is of what is equal on all machines and A to D are
-// figures of its floating-point numbers in millionths. These differ in their last bits between machines, so they are
-// equal within kFigureTolerance. An array is one that the set holds in memory: NAME=KIND,ROWS,STEP:S0:S1, or
-// NAME=KIND,ROWS,STEP:S0:S1:P,Q,R,S,T. Its blocks of ROWS samples begin STEP samples from each other; S0 is the sum of
-// their hashes and S1 that of (number + 1) times hash, modulo kHashPrime and in hexadecimal digits, so that one block
-// that differs has a number. P to S are random projections of floating-point numbers, to which rounding adds as the
-// root of the number of blocks, T the logarithm of their root mean square. Pure.
+// behind it. The head has sizes, shapes and types; where all of the data was read, a hash is in it, or behind it as ";
+// hash: HASH", which is compared where both have one. An item is a sample that was looked at: NUMBER:HASH, or
+// NUMBER:HASH:A,B,C,D, where the hash is of what is equal on all machines and A to D are figures of its floating-point
+// numbers in millionths. These differ in their last bits between machines, so they are equal within kFigureTolerance.
+// An array is one that the set holds in memory: NAME=KIND,ROWS,STEP:S0:S1, or NAME=KIND,ROWS,STEP:S0:S1:P,Q,R,S,T. Its
+// blocks of ROWS samples begin STEP samples from each other; S0 is the sum of their hashes and S1 that of (number + 1)
+// times hash, modulo kHashPrime and in hexadecimal digits, so that one block that differs has a number. P to S are
+// random projections of floating-point numbers, to which rounding adds as the root of the number of blocks, T the
+// logarithm of their root mean square. Pure.
 
 #include <cstdint>
 #include <optional>

@@ -25,7 +25,7 @@ enum class FrameType : std::uint8_t {
   ack = 5,
   block = 6,  // of a file that is offered, or of a manifest
   // 7 checkpoint, 8 round, 9 activation: reserved
-  blob = 10,  // the model file, to a worker that joins
+  blob = 10,  // the a script's files and what its runs left, to who asks
 };
 
 using codec::CodecId;

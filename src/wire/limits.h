@@ -45,6 +45,6 @@ inline constexpr std::size_t kBlockBytesMax = 1 << 20;   // of a file that is of
 inline constexpr std::uint64_t kManifestBytesMax = 64 << 20;
 inline constexpr std::size_t kWantsMax = 64;                 // open of a session, and what it may ask for at once
 inline constexpr std::size_t kLossStateBytesMax = 16 << 20;  // of a State, all its pieces
-inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
+inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // files of a script, and what its runs left
 
 }  // namespace motley::wire

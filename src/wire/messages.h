@@ -33,15 +33,15 @@ struct ProofReply {
   std::vector<std::uint8_t> mac;
   bool operator==(const ProofReply&) const = default;
 };
-struct RunSpec {                  // coordinator -> worker: everything needed to build the model and find the data
-  std::string config;             // the run's canonical TOML
-  std::string model_sha256;       // lower-case hex of the TorchScript file; empty for a built-in recipe
-  std::uint64_t model_bytes = 0;  // its size; the file follows in blob frames
+struct RunSpec {                   // coordinator -> worker: what it needs besides the script
+  std::string config;              // the run's canonical TOML
+  std::string script_sha256;       // lower-case hex of the script's files; empty for who did not ask for them
+  std::uint64_t script_bytes = 0;  // of these; they follow in blob frames
   bool operator==(const RunSpec&) const = default;
 };
 struct Ready {  // worker -> coordinator
   std::vector<LayoutEntry> layout;
-  std::string train_fingerprint;  // of the data sets: "60000x28x28:u8:…"
+  std::string train_fingerprint;  // of the data sets: whatever tells them from others
   std::string test_fingerprint;
   double fixed_seconds = 0, seconds_per_sample = 0;  // of its device with this model, as an earlier run had it; 0: new
   std::vector<double> wire_seconds{};  // a byte, of its computing: what numbers on the wire cost; where a codec is open

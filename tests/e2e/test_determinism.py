@@ -13,7 +13,8 @@ from safetensors.numpy import load_file
 from program import Starter, settings
 
 SEEDS = [0, pytest.param(1, marks=pytest.mark.nightly)]
-SIZE, BATCH, STEPS = 2500, 1000, 300  # the last batch of an epoch is short; a step takes milliseconds, so that a run can be killed in its middle
+# The last batch of an epoch is short; a step takes a millisecond, so that a run can be killed in its middle.
+SIZE, BATCH, STEPS = 2500, 1000, 300
 PER_EPOCH = -(-SIZE // BATCH)
 DATA = [f"samples={SIZE}", "features=128", "classes=10", "test=500"]
 # What is interrupted: momentum and Adam's moments, clipping, evaluation, many checkpoints and only the first.

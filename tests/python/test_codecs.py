@@ -21,10 +21,11 @@ LAST = 14  # steps, of two epochs
 def test_learns_as_much_as_fp32(motley, up, down, limit):
     script, case = str(SCRIPTS / "train_case.py"), cases.make("wide")
     exact, _ = loop(case)
+    token = ["--token-file", "token"]
     words = settings(train_min_workers=2, train_shares="[5,3]", wire_gradients=up, wire_weights=down)
     # The head has no device, so everything travels.
-    head = motley.start("train", script, "wide", "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", *words)
-    workers = [motley.start("join", "--token-file", "token", script, "wide", "--name", name, "--device", "cpu", "--threads", "1") for name in "ab"]
+    head = motley.start("train", script, "wide", "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", *token, *words)
+    workers = [motley.start("join", *token, script, "wide", "--name", name, "--device", "cpu", "--threads", "1") for name in "ab"]
     assert head.end() == 0, head.story()
     assert [worker.end() for worker in workers] == [0, 0], workers[0].story()
     motley.audit("run")

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler, T
 
 import cases
 import motley
-from motley._samples import _data
+from motley._samples import _data, _unlike
 from motley._trials import _inspect
 
 SEEDS = pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 20), marks=pytest.mark.nightly)], ids=["5", "15 more"])
@@ -263,6 +263,49 @@ def test_one_sample_unlike_all_others_hides_nothing():
     tried(cases.cross_entropy, Subset(whole, others))
     tried(cases.cross_entropy, whole, SubsetRandomSampler(others))
     tried(cases.cross_entropy, whole, WeightedRandomSampler((ignored >= 0).double(), size))
+
+
+class Read(Dataset):
+    """Samples that only __getitem__ has; `kind`: how it gives labels."""
+
+    def __init__(self, samples, kind=lambda label: label):
+        self._samples, self._kind, self.reads = {"of": samples}, kind, 0
+
+    def __len__(self):
+        return len(self._samples["of"])
+
+    def __getitem__(self, number):
+        self.reads += 1
+        x, y = self._samples["of"][number]
+        return x, self._kind(y)
+
+
+@pytest.mark.parametrize("kind", [lambda label: label, int, lambda label: label.numpy()])
+def test_a_seldom_label_that_is_only_read_hides_nothing(kind, monkeypatch):
+    monkeypatch.setattr(_unlike, "LOOK_S", 60)
+    x, y = cases.classes(2000, 2).tensors
+    ignored = y.clone()
+    ignored[1217] = -100
+    model, before = model_of(1), torch.random.get_rng_state()
+    data = Read(TensorDataset(x, ignored), kind)
+    source = _data.BatchSource(DataLoader(data, BATCH), "train_loader")
+    with pytest.raises(motley.Error, match="not a mean over the samples"):
+        _inspect.inspect(lambda batch: cases.cross_entropy(model, batch), model, source, "fp32", True, {"loss": cases.cross_entropy})
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_samples_are_read_for_a_while_and_where_no_array_has_labels(monkeypatch):
+    x, y = cases.classes(2000, 2).tensors
+    data = Read(TensorDataset(x, y))
+    source = _data.BatchSource(DataLoader(data, BATCH), "train_loader")
+    monkeypatch.setattr(_unlike, "LOOK_S", 0.0)
+    assert source.unlike([1, 2]) == [] and data.reads <= 1
+    monkeypatch.setattr(_unlike, "LOOK_S", 60)
+    source.unlike([1, 2])
+    assert 2000 <= data.reads <= 2003
+    data.targets, data.reads = y, 0
+    source.unlike([1, 2])
+    assert data.reads == 0
 
 
 def test_samples_that_collate_drops_are_named():

@@ -3,6 +3,7 @@
 import argparse
 import fractions
 import multiprocessing
+import time
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional
 
 import cases
 import motley
+from motley._runs import _callbacks, _watched
 from motley._trials import _traces, _trial
 from test_body import EPOCHS, in_its_own_directory, parts, run_of  # noqa: F401
 
@@ -117,6 +119,34 @@ def test_what_on_step_changes_beside_the_run_is_refused_by_name(code, what, reme
     with pytest.raises(motley.Error, match=what) as raised:
         list(run.epochs(1))
     assert steps == [1] and remedy in raised.value.hint
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_what_nobody_walks_to_shows_after_on_step_too(at, monkeypatch):
+    monkeypatch.setattr(_callbacks, "LOOKS_PART", 1e9)
+    model, optimizer, train = parts()
+
+    def on_step(model, step):
+        SHARED.value += 0.1 * (step.number == at)
+
+    with pytest.raises(motley.Error, match="on_step changed SHARED.*the loss of 8 samples was") as raised:
+        list(run_of(model, optimizer, train, loss=scaled_by_a_shared_number, on_step=on_step).epochs(1))
+    assert "`step`" in raised.value.hint
+
+
+def test_what_on_step_leaves_in_another_mode_is_refused():
+    model, optimizer, train = parts()
+    with pytest.raises(motley.Error, match=r"on_step left \w+ in eval\(\)"):
+        list(run_of(model, optimizer, train, on_step=lambda model, step: model.eval()).epochs(1))
+
+
+def test_looks_after_on_step_are_few(monkeypatch):
+    decided, look, may_look = [], _watched.Watched._look, _callbacks._Beside._may_look
+    monkeypatch.setattr(_watched.Watched, "_look", lambda self: time.sleep(0.1) or look(self))
+    monkeypatch.setattr(_callbacks._Beside, "_may_look", lambda self: decided.append(may_look(self)) or decided[-1])
+    model, optimizer, train = parts()
+    list(run_of(model, optimizer, train, on_step=lambda model, step: None).epochs(2))
+    assert decided == [True] + [False] * 9
 
 
 def test_callbacks_do_not_set_the_learning_rate():

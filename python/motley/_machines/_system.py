@@ -66,6 +66,7 @@ def ignore_interrupts(*more: int) -> None:
 
 def become(words: Sequence[str], said: str) -> NoReturn:
     """Runs another program in place of this process. `said`: a line that it finds on standard input, where nobody else sees it."""
+    _flush()
     if sys.platform == "win32":  # has no such thing: this process waits
         import subprocess
 
@@ -79,12 +80,20 @@ def become(words: Sequence[str], said: str) -> NoReturn:
 
 def restart() -> NoReturn:
     """This program from its beginning, with the same words."""
+    _flush()
     words = [sys.executable, *sys.orig_argv[1:]]
     if sys.platform == "win32":
         import subprocess
 
         sys.exit(subprocess.run(words, check=False).returncode)
     os.execv(words[0], words)
+
+
+def _flush() -> None:
+    """What was printed would be lost with this program."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def names() -> set[str]:

@@ -82,9 +82,8 @@ class ArrayRun:
             view[...] = numpy.asarray(initial[name])
         script.set_weights(flat)
         script.set_optimizer(self._optimizer, [self._group], None)
-        config = _head.config_text({"model": {"kind": "script", "arguments": launch.arguments}, "data": {"uri": "script"},
-                                    "train": {"epochs": count, **self._train},
-                                    "optimizer": {"kind": self._optimizer, "lr": self._group[0]}})
+        config = _head.config_text({"model": {"kind": "script", "arguments": launch.arguments, "tested": False},
+                                    "train": {"epochs": count, **self._train}})
         with contextlib.closing(_head.epochs(launch, script, config, tested=False, notes=[], description={},
                                              files=_fetch.pack(launch.script, launch.arguments))) as happened:
             for head, epoch, _ in happened:

@@ -73,9 +73,8 @@ class Body:
         self._watches = not last
         if self._watches:
             assert self._seen is not None
-            self._watched.before(step=version + 1, epoch=version // self._work.train.steps_per_epoch + 1, state=self._sent_state)
-            for change in reversed(self._seen.changes()):
-                change.put_back()
+            self._watched.before(self._seen, step=version + 1, epoch=version // self._work.train.steps_per_epoch + 1,
+                                 state=self._sent_state)
         if not self._modules or not self._in_place():  # a forward pass may have made a buffer
             root, names = self._work.parts.root, self._work.names
             self._modules = list(self._work.parts.modules())
@@ -128,12 +127,6 @@ class Body:
             if parameter.requires_grad != trains:
                 raise Error(f"the body of the epoch changed requires_grad of {name}",
                             "run.set_lr(0, group=...) where it has a group of its own, or another motley.Run with the layers that train")
-        for module, mode in self._work.parts.modes.items() if self._watches else ():
-            if module.training != mode:
-                words = {True: "train()", False: "eval()"}
-                raise Error(f"the body of the epoch left {type(module).__name__} in {words[not mode]}, and the run has it in {words[mode]} "
-                            "as it was at the start; a plain loop would train on in the new mode",
-                            f"{words[mode]} of it at the end of the body; another motley.Run where modes change for good")
 
     def _check_places(self) -> None:
         """Layers and tensors in the place of others would be the head's alone, and what is not trained nobody sends."""
@@ -182,14 +175,7 @@ class Body:
         if not self._watches:
             return
         assert self._seen is not None
-        with _state.shown(self._state, self._sent_state):
-            how = self._watched.changed()
-        if how:
-            names = [*self._seen.suspects(), *self._watched.names()]
-            what = ", ".join(names[:3]) or "something that the loss reads"
-            raise Error(f"the body of the epoch changed {what}, which the other machines do not see: {how}", BY_STATE)
-        for change in reversed(self._seen.changes()):
-            change.put_back()
+        self._watched.check(self._seen, "the body of the epoch", BY_STATE, _state.shown(self._state, self._sent_state))
 
     def _check_data(self) -> None:
         for source in (self._work.train, self._work.test):

@@ -1,19 +1,25 @@
 """Whom a script wants told of steps and epochs, on the head."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from motley import _core, _launch
+from motley import _core, _launch, _state
 from motley._computing._work import Work
 from motley._errors import Error
 from motley._models import _binding, _model
 from motley._optimizers import _options
-from motley._runs import _body, _notebook
+from motley._runs import _body, _notebook, _watched
 from motley._runs._epoch import Step
 from motley._trials import _traces
+
+
+LOOKS_PART = 0.01  # of the time
+BY_NAME = ("an average of the weights: motley.Run(..., ema=0.999), the loss's `teacher`; else the loss gets `step`, `epoch` and `state` "
+           "where it asks for them by name")
 
 
 class Callbacks:
@@ -57,7 +63,7 @@ class Callbacks:
             if self._on_step is None or event.state is None:
                 return
             event.state.copy_weights(work.layout, flat)
-            with owner.shown(flat, event.version), beside.settings("on_step"), beside.reached("on_step"):
+            with owner.shown(flat, event.version), beside.reached("on_step", step.number), beside.settings("on_step"):
                 self._on_step(work.parts.given, step)
                 computation = owner.current()
                 if computation is not None and (name := computation.differs(flat)) is not None:
@@ -71,9 +77,11 @@ class _Beside:
     """What steps depend on beside the model: nothing of it may change between two bodies, since no machine would get to know."""
 
     def __init__(self, work: Work, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]], walks: bool):
-        self._optimizer, self._state = optimizer, state
+        self._work, self._optimizer, self._state = work, optimizer, state
         self._traces = _traces.Traces(work.roots, work.parts.root, work.memory, (work.of_run,)) if walks else None
         self._seen: _traces.Seen | None = None
+        self._watched = _watched.Watched(work)
+        self._looked, self._begun = 0.0, 0.0
 
     @contextlib.contextmanager
     def settings(self, where: str) -> Iterator[None]:
@@ -87,12 +95,32 @@ class _Beside:
                         "change them in the body, as often as evaluate_every= says; the loss gets `step` where it asks for it by name")
 
     @contextlib.contextmanager
-    def reached(self, where: str) -> Iterator[None]:
+    def reached(self, where: str, step: int) -> Iterator[None]:
+        """REQUIRES nothing computes with the model. step: that was made."""
         assert self._traces is not None
         if self._seen is None or self._seen.changes():  # by the step, as far as it may
             self._seen = self._traces.take()
+        looks = self._may_look()
+        if looks:
+            with self._timed():
+                sent = _state.of_script(_state.decode(_body.pack(self._state(), made=False)))
+                self._watched.before(self._seen, step=step + 1, epoch=step // self._work.train.steps_per_epoch + 1, state=sent)
         yield
         for change in self._seen.changes():
-            raise Error(f"{where} changed {change.what}, which the other machines do not see",
-                        "an average of the weights: motley.Run(..., ema=0.999), the loss's `teacher`; else the loss gets `step`, `epoch` "
-                        "and `state` where it asks for them by name")
+            raise Error(f"{where} changed {change.what}, which the other machines do not see", BY_NAME)
+        if looks:
+            with self._timed():
+                self._watched.check(self._seen, where, BY_NAME)
+
+    def _may_look(self) -> bool:
+        """What nobody walks to is looked at by the loss: after the first step, then as often as costs little."""
+        self._begun = self._begun or time.monotonic()
+        return self._looked <= LOOKS_PART * (time.monotonic() - self._begun)
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._looked += time.monotonic() - begun

@@ -5,23 +5,14 @@ from typing import Any
 import torch
 
 from motley._models import _model
-from motley._optimizers import _optimizer, _options, _rounds
+from motley._optimizers import _options, _rounds
 from motley._runs import _head
 from motley._samples import _data
 
 
-def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
-    """The run file that this run would have. `number`: of the run in its script. `train`: its section of that name. What only torch can
-    say stands in the script."""
-    lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = read.groups[0]
-    sections: dict[str, dict[str, Any]] = {
-        "model": {"kind": "script", "arguments": arguments, "run": number},
-        "data": {"uri": "script", "test_uri": "script" if tested else ""},
-        "train": train,
-        "optimizer": {"kind": read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
-                      "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
-    }
-    return _head.config_text(sections)
+def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool) -> str:
+    """The run file that this run would have. `number`: of the run in its script. `train`: its section of that name."""
+    return _head.config_text({"model": {"kind": "script", "arguments": arguments, "run": number, "tested": tested}, "train": train})
 
 
 def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None,

@@ -13,12 +13,10 @@ from typing import Any
 
 from motley import _core, _launch
 from motley._errors import Error
-from motley._machines import _fetch, _system
+from motley._machines import _again, _fetch
 from motley._machines._siblings import Siblings
 from motley._runs import _terminal
 
-GROWN = "busy"  # the code of an error of a process that another one had better replace
-STDIN = "-"  # a token that cannot be read again; who gives it so starts the process again
 DESCRIPTION = "script.json"  # in the run's directory: what only the script knows of its optimizer
 
 
@@ -99,8 +97,8 @@ def _toml(value: Any) -> str:
 
 
 def work(launch: _core.Launch, script: _core.Script, patience_s: float = 0) -> int | None:
-    """Works for a run elsewhere until it is over: the answer of _core.serve(). Errors: this process's device cannot, and the others have
-    ended."""
+    """Works for a run elsewhere until it is over: the answer of _core.serve(). Another process goes on in the place of one whose memory
+    grew. Errors: this process's device cannot, and the others have ended."""
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
@@ -110,13 +108,18 @@ def work(launch: _core.Launch, script: _core.Script, patience_s: float = 0) -> i
             try:
                 return _core.serve(launch, script, patience_s)
             except Error as error:
-                if siblings.others:
+                if siblings.others and error.code != _again.GROWN:
                     say(str(error))
                     siblings.wait()
                 raise
 
-    while (at := once()) == 0:  # the token's file has another
-        pass
+    try:
+        while (at := once()) == 0:  # the token's file has another
+            pass
+    except Error as error:
+        if error.code == _again.GROWN:
+            _again.start_again(launch, error)
+        raise
     return at
 
 
@@ -125,9 +128,6 @@ def serve(launch: _core.Launch, script: _core.Script) -> None:
     try:
         work(launch, script)
     except Error as error:
-        if error.code == GROWN and STDIN not in sys.orig_argv:
-            sys.stderr.write(f"motley: {error}: it is started again\n")
-            _system.restart()
         raise SystemExit(_launch.report(error)) from None
     raise SystemExit(0)
 

@@ -223,7 +223,7 @@ class Run:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
             section = _described.train_section(length, self._train, self._seed, (self._clip_norm, self._clip_norm_of), self._precision,
                                                self._evaluate_every, self._mode)
-            file = _described.run_file(launch.arguments, _launch.number(), section, work.test is not None, self._read)
+            file = _described.run_file(launch.arguments, _launch.number(), section, work.test is not None)
         files, asks = _sequence.pack(launch), self._asks(work, queue)
         exact = functools.partial(self._rules.tell_to_measure, script, work, steps, files)
         with _data.reading(self._train, self._test), _auto.chosen(launch, script, file, _rounds.against(asks), exact) as said:

@@ -19,6 +19,7 @@ import torch
 
 from motley._computing import _compiled
 from motley._computing._work import TRIED, Work
+from motley._errors import Error
 from motley._models import _binding
 from motley._samples import _data, _shards
 from motley._trials import _traces
@@ -46,8 +47,31 @@ class Watched:
         self._environment: dict[str, str] = {}
         self._fails = False  # it cannot be looked at so
 
-    def before(self, **known: Any) -> None:
-        """known: what the loss gets by name, also afterwards."""
+    def before(self, seen: _traces.Seen, **known: Any) -> None:
+        """What looking changes of `seen` is put back. known: what the loss gets by name, also afterwards."""
+        self._look_first(known)
+        for change in reversed(seen.changes()):
+            change.put_back()
+
+    def check(self, seen: _traces.Seen, where: str, advice: str, shown: contextlib.AbstractContextManager[None] | None = None) -> None:
+        """REQUIRES before(), and that nothing of `seen` has changed. shown: what the loss is to find while it is looked at. Errors: the
+        model was left in other modes, or the loss is another."""
+        for module, mode in self._work.parts.modes.items():
+            if module.training != mode:
+                words = {True: "train()", False: "eval()"}
+                raise Error(f"{where} left {type(module).__name__} in {words[not mode]}, and the run has it in {words[mode]} "
+                            "as it was at the start; a plain loop would train on in the new mode",
+                            f"{words[mode]} of it at the end of {where}; another motley.Run where modes change for good")
+        with shown or contextlib.nullcontext():
+            how = self.changed()
+        if how:
+            names = [*seen.suspects(), *self.names()]
+            what = ", ".join(names[:3]) or "something that the loss reads"
+            raise Error(f"{where} changed {what}, which the other machines do not see: {how}", advice)
+        for change in reversed(seen.changes()):
+            change.put_back()
+
+    def _look_first(self, known: dict[str, Any]) -> None:
         self._before, self._of = None, {**self._work.known, **known}
         if self._work.parts.loss is None or self._fails:
             return

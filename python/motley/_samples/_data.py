@@ -218,9 +218,18 @@ class BatchSource:
         return _core.sample_order(CONTENTS_KEY, 0, self.samples, 0, min(count, self.samples))
 
     def unlike(self, seen: list[int]) -> list[int]:
-        """Positions of samples that have what those at `seen` lack, as far as the data set holds arrays."""
+        """Positions of samples that have what those at `seen` lack, as far as the data set holds arrays, or is soon read."""
         among = None if self.orders is None else self.orders.first()
-        return _unlike.unlike(_whole.arrays_of(self.dataset), among, seen)
+        streamed = isinstance(self.dataset, _shards.Shards)  # which would have to begin anew
+
+        def others() -> list[int]:
+            size = self.samples if among is None else len(among)
+            drawn = _core.sample_order(CONTENTS_KEY, 0, size, 0, min(_unlike.SAMPLES_MAX, size))
+            return drawn if among is None else [among[position] for position in drawn]
+
+        with GENERATORS, RandomWatch():
+            seed_host(0, GENERATED)
+            return _unlike.unlike(_whole.arrays_of(self.dataset), among, seen, None if streamed else self._read, others)
 
     def _look_at_source(self, shards: _shards.Shards) -> None:
         with GENERATORS, RandomWatch() as watch:

@@ -89,8 +89,8 @@ void Coordinator::Impl::finish() {
 /// What is done with the optimizer's state, on the host.
 void Coordinator::Impl::perform_here(const modes::Action& action) {
   if (action.kind == ActionKind::delegate) {
-    if (here(server.offload())) delegator.delegate(action, state.state(), now);
-  } else if (here(server.download_state())) {
+    if (here(on_device.offload())) delegator.delegate(action, state.state(), now);
+  } else if (here(on_device.download_state())) {
     output.paused(action.version, action.urgent);
   }
 }
@@ -170,26 +170,33 @@ void Coordinator::Impl::measure_late(const modes::Action& action) {
 bool Coordinator::Impl::reduce(ChunkId chunk) {
   if (options.rate_by_workers) steps.rate_by_workers(machine, workers, chunk);
   steps.reduce(chunk, machine.coverage(), noise.norms());
-  return !server.on_device() || (steps.all_collected() && make_on_device());
+  return on_device.device() == nullptr || (on_device.all_collected() && make_on_device());
 }
 
 void Coordinator::Impl::finish_chunk(ChunkId chunk) {
-  const bool there = server.on_device() != nullptr;
+  const bool there = on_device.device() != nullptr;
   if (!reduce(chunk)) return;
-  if (!there) return weights.publish(chunk, server.apply(chunk));
-  for (ChunkId each = 0; each < server.layout().chunks().size(); ++each) weights.publish(each, server.apply(each));
+  if (there) return publish_all(0);
+  weights.publish(chunk, server.apply(chunk));
 }
 
 void Coordinator::Impl::finish_all(ChunkId first) {
   if (failed) return;
-  if (const Status done = steps.clip(); !done) {
-    failed = true;
-    return output.failed(done.error());
+  if (on_device.device() == nullptr) {
+    if (const Status done = server.close_gradient(); !done) {
+      failed = true;
+      return output.failed(done.error());
+    }
   }
+  publish_all(first);
+}
+
+void Coordinator::Impl::publish_all(ChunkId first) {
+  const bool there = on_device.device() != nullptr;
   const std::size_t chunks = server.layout().chunks().size();
   for (std::size_t i = 0; i < chunks; ++i) {
     const ChunkId chunk = static_cast<ChunkId>((first + i) % chunks);
-    weights.publish(chunk, server.apply(chunk));
+    weights.publish(chunk, there ? server.weights(chunk) : server.apply(chunk));
   }
 }
 
@@ -202,7 +209,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
     noise.drop_step();  // what rounds come to says nothing of the noise of gradients
   }
   step.noise = noise.known();
-  server.finish_step();
+  if (on_device.device() == nullptr) server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
   uploads.clear();

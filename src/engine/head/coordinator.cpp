@@ -21,10 +21,12 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       weights(server, options.weights, sessions, machine.members(), performance),
       noise(performance),
       sketches(options.verify.secret),
-      steps(server, uploads),
+      on_device(server, uploads),
+      steps(server, uploads, on_device),
       outbox({options, machine.members(), performance, sessions, workers, state, weights, output}),
       delegator({options, server, machine, sessions, weights, noise, performance, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, performance, uploads, sketches, probes, evaluations, output},
+      inbox({options, server, on_device, machine, sessions, workers, performance, uploads, sketches, probes,
+             evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {

@@ -54,9 +54,7 @@ struct CoordinatorOptions {
   modes::Verify verify{};
   std::vector<double> shares;  // fixed shares in order of admission; empty: by measured speed
   std::string config;          // RunSpec
-  std::string model_sha256;
-  SharedBytes model_file;
-  SharedBytes script_files;  // for sessions with the feature kFetch, in place of the model file
+  SharedBytes script_files;    // for sessions with the feature kFetch
   std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
@@ -196,8 +194,8 @@ class Coordinator {
   ~Coordinator();
 
   void start(Time now);
-  /// The worker has proven itself. Sends RunSpec (and the model file). `key`: by which its machine is known again
-  /// whatever name it gives; empty: by the name alone.
+  /// The worker has proven itself. Sends RunSpec (and the files of a script). `key`: by which its machine is known
+  /// again whatever name it gives; empty: by the name alone.
   void session_opened(SessionId session, const wire::Hello& hello, Locality locality, Time now, std::string key = {});
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);

@@ -9,8 +9,8 @@ namespace motley::engine {
 
 // Before a pass: on the head's device as soon as others take part, while it is here, if there is room.
 void Coordinator::Impl::choose_place() {
-  if (server.on_device()) {
-    if (sessions.find(device_session) == nullptr) here(server.offload());
+  if (on_device.device() != nullptr) {
+    if (sessions.find(device_session) == nullptr) here(on_device.offload());
     return;
   }
   if (device_refused || options.local_steps > 0 || server.outside()) return;
@@ -28,13 +28,14 @@ void Coordinator::Impl::choose_place() {
     device = std::move(found);
     device_session = member.session;
   }
-  if (device && others > 0) device_refused = !server.move_to(std::move(device)).ok();
+  if (device && others > 0) device_refused = !on_device.move_to(std::move(device)).ok();
 }
 
 // The step as far as its sums, with their update where the device makes that, too.
 bool Coordinator::Impl::make_on_device() {
+  const modes::Coverage& coverage = machine.coverage();
   std::optional<Error> left;
-  if (!here(steps.make_on_device(machine.coverage(), left))) return false;
+  if (!here(on_device.make(coverage.weight() > 0 ? coverage.weight() : 1, coverage.positions(), left))) return false;
   if (left) {
     device_refused = true;
     output.warning("the server goes on in the memory of the host, since that of the device did not do: " +
@@ -52,6 +53,6 @@ bool Coordinator::Impl::here(const Status& brought) {
   return false;
 }
 
-Status Coordinator::download_state() { return impl_->server.download_state(); }
+Status Coordinator::download_state() { return impl_->on_device.download_state(); }
 
 }  // namespace motley::engine

@@ -42,6 +42,7 @@ struct Coordinator::Impl {
   bool reduce(ChunkId chunk);
   void finish_chunk(ChunkId chunk);
   void finish_all(ChunkId first);
+  void publish_all(ChunkId first);
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
   void compare_background(fleet::WorkerId worker);
@@ -66,6 +67,7 @@ struct Coordinator::Impl {
   GradientNoise noise;
   Sketches sketches;
   Probes probes;
+  DeviceSteps on_device;
   StepMaker steps;
   Evaluations evaluations;
   Outbox outbox;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "compute/device_care.h"
 #include "engine/head/contribution.h"
 #include "modes/work/pass.h"
 #include "wire/fingerprint.h"
@@ -114,9 +115,10 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
   const OnDevice* on_device = frame.body.on_device();
   const bool looked_at = lease->doubt.withheld || lease->doubt.compared;
-  const bool lost = on_device != nullptr && !parts_.server.on_device();
+  DeviceServer* const device = parts_.on_device.device();
+  const bool lost = on_device != nullptr && device == nullptr;
   Result<SharedBytes> fetched{SharedBytes()};
-  if (on_device != nullptr && looked_at && !lost) fetched = parts_.server.on_device()->fetch(frame.body);
+  if (on_device != nullptr && looked_at && !lost) fetched = device->fetch(frame.body);
   // The server left the device meanwhile: it is computed again.
   if (lost || !fetched) return feed_(modes::LeaseFailed{session.id, lease->id});
   std::optional<codec::Encoded> values;
@@ -333,7 +335,9 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
     parts_.performance.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
   if (const auto cost = plan::heard(ready.wire_seconds)) parts_.performance.costs(session.worker, *cost);
-  feed_(modes::WorkerReady{session.id, session.worker, ready.numbers});
+  const bool watched = compute::needs_care(session.hello.device);
+  if (watched) parts_.performance.has_pass_sizes(session.worker);
+  feed_(modes::WorkerReady{session.id, session.worker, ready.numbers, watched});
 }
 
 void Inbox::name_worker(Session& session) {

@@ -8,6 +8,7 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/head/bearing.h"
 #include "engine/head/coordinator.h"
+#include "engine/head/device_steps.h"
 #include "engine/head/delegator.h"
 #include "engine/head/evaluations.h"
 #include "engine/head/performance.h"
@@ -28,6 +29,7 @@ class Inbox {
   struct Parts {
     const CoordinatorOptions& options;
     const ps::Server& server;
+    const DeviceSteps& on_device;
     const cluster::CoordinatorMachine& machine;
     Sessions& sessions;
     KnownWorkers& workers;

@@ -55,9 +55,9 @@ wire::Bye bye_for(ReasonCode code, const std::string& reason, bool failed) {
 void Outbox::send_spec(const Session& session) {
   const CoordinatorOptions& options = parts_.options;
   const bool fetches = std::ranges::find(session.hello.features, kFetch) != session.hello.features.end();
-  const SharedBytes& file = fetches ? options.script_files : options.model_file;
-  const std::string& sha256 = fetches ? options.script_sha256 : options.model_sha256;
-  const std::size_t total = file.size();
+  const SharedBytes files = fetches ? options.script_files : SharedBytes();
+  const std::string sha256 = fetches ? options.script_sha256 : std::string();
+  const std::size_t total = files.size();
   parts_.sessions.say(session, wire::RunSpec{options.config, sha256, total});
   wire::FrameHeader header;
   header.type = wire::FrameType::blob;
@@ -66,7 +66,7 @@ void Outbox::send_spec(const Session& session) {
   for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);
-    parts_.sessions.send(session, header, file.slice(offset, count), Lane::background);
+    parts_.sessions.send(session, header, files.slice(offset, count), Lane::background);
   }
 }
 

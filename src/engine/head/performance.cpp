@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "compute/pass_sizes.h"
 
 namespace motley::engine {
 namespace {
 
-constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+constexpr std::uint64_t kPassMost = 1U << 30;  // samples
+constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -71,6 +73,7 @@ void MeasuredPerformance::split(PassKind kind, std::uint64_t total, std::span<co
   const plan::Plan plan = (kind == PassKind::evaluate ? evaluate_ : train_).split(wanted, known, workers, reissue);
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
+  if (!reissue && fixed_.empty()) round_to_passes(wanted, workers, counts);
   if (kind != PassKind::train) return;
   if (reissue) return step_overhead_.expect(0);  // whoever takes over what was lost, it takes longer than planned
   step_overhead_.expect(plan::expected_seconds(wanted.link_seconds, known, counts));
@@ -89,6 +92,19 @@ void MeasuredPerformance::split(PassKind kind, std::uint64_t total, std::span<co
   for (const fleet::WorkerId worker : sharing)
     if (workers_.of(worker).link.remote())
       workers_.at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
+}
+
+void MeasuredPerformance::round_to_passes(const plan::Request& wanted, std::span<const fleet::WorkerId> workers,
+                                          std::span<std::uint64_t> counts) const {
+  const std::uint64_t steps = wanted.grain / sizes_.grain;  // of a round
+  std::vector<std::uint64_t> units;
+  for (const fleet::WorkerId worker : workers) {
+    const WorkerPerformance& about = workers_.of(worker);
+    const auto full = static_cast<std::uint32_t>(std::min({about.micro_batch, sizes_.batch, kPassMost}));
+    const std::uint64_t odd = about.pass_sizes ? compute::pass_sizes(full, 1, true).odd : 1;
+    units.push_back(odd > 1 ? std::lcm(odd, sizes_.grain) * steps : 1);
+  }
+  plan::round_shares(counts, units, wanted.grain);
 }
 
 void MeasuredPerformance::begin_others(std::span<const fleet::WorkerId> sharing) {

@@ -75,6 +75,9 @@ class MeasuredPerformance final : public modes::PerformanceModel {
   /// Samples of a forward pass on its device; 0: it does not say.
   void uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples);
 
+  /// Its device computes in passes of two sizes: shares of it are whole ones, where others take what is left.
+  void has_pass_sizes(fleet::WorkerId worker) { workers_.at(worker).pass_sizes = true; }
+
   // What is told of its link: plan::WorkerLink, plan::ExposedComm.
   void connected(fleet::WorkerId worker, bool remote) {
     workers_.at(worker).link.connected(remote);
@@ -122,6 +125,9 @@ class MeasuredPerformance final : public modes::PerformanceModel {
   /// Empty unless all of them are measured.
   [[nodiscard]] std::optional<std::vector<plan::MeasuredWorker>> measured(
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
+  /// So that passes of two sizes need not be filled up.
+  void round_to_passes(const plan::Request& wanted, std::span<const fleet::WorkerId> workers,
+                       std::span<std::uint64_t> counts) const;
   void begin_others(std::span<const fleet::WorkerId> sharing);
   /// Workers of other machines that have a share.
   [[nodiscard]] std::size_t senders() const;

@@ -22,7 +22,8 @@ void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, cons
 }
 
 void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
-  if (server_.on_device()) return collect(chunk, coverage);
+  last_reduced_ = chunk;
+  if (on_device_.device() != nullptr) return on_device_.collect(chunk, coverage);
   parts_.clear();
   const std::size_t elements = server_.layout().chunks()[chunk].elements;
   norm_parts_.clear();
@@ -37,76 +38,26 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
   const std::span<double> squares = gradient ? norms.of(norm_parts_) : std::span<double>();
   norms.add_mean(server_.reduce(chunk, parts_, weight > 0 ? weight : 1, coverage.positions(), squares));
   for (const auto& piece : coverage.pieces(chunk)) uploads_.release(piece.lease, chunk);
-  last_reduced_ = chunk;
-}
-
-void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
-  collected_.resize(server_.layout().chunks().size());
-  for (const auto& piece : coverage.pieces(chunk)) {
-    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
-    uploads_.release(piece.lease, chunk);
-  }
-  ++collected_count_;
-  last_reduced_ = chunk;
-}
-
-Status StepMaker::make_on_device(const modes::Coverage& coverage, std::optional<Error>& left) {
-  const double weight = coverage.weight() > 0 ? coverage.weight() : 1;
-  Status done = server_.reduce_on_device(collected_, weight, coverage.positions());
-  if (done) {
-    done = server_.update_on_device();
-  } else {
-    left = done.error();
-    const std::shared_ptr<DeviceServer> device = server_.on_device();
-    done = server_.offload();
-    if (done) done = reduce_here(*device, weight, coverage.positions());
-  }
-  collected_.clear();
-  collected_count_ = 0;
-  return done;
-}
-
-Status StepMaker::reduce_here(DeviceServer& device, double weight, std::uint64_t samples) {
-  for (ChunkId chunk = 0; chunk < collected_.size(); ++chunk) {
-    const std::size_t elements = server_.layout().chunks()[chunk].elements;
-    parts_.clear();
-    for (GradientPart& part : collected_[chunk]) {
-      if (part.bytes.on_device() != nullptr) {
-        Result<SharedBytes> found = device.fetch(part.bytes);
-        if (!found) return found.error();
-        part.bytes = std::move(*found);
-      }
-      const auto values = codec::Encoded::make(static_cast<codec::CodecId>(part.codec), part.bytes.bytes(), elements);
-      MOTLEY_ASSERT(values.has_value());
-      parts_.push_back(*values);
-    }
-    server_.reduce(chunk, parts_, weight, samples);
-  }
-  return {};
-}
-
-Status StepMaker::clip() {
-  if (server_.clips() && !server_.on_device()) server_.clip();
-  return server_.outside() ? server_.step_outside() : Status();
 }
 
 StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now) {
   const auto& pass = *machine.pass();
   const modes::Coverage& coverage = machine.coverage();
-  StepClosed step{.step = machine.version(),
-                  .epoch = pass.range.epoch,
-                  .samples = pass.range.count,
-                  .weight = coverage.weight(),
-                  .loss_sum = coverage.loss_sum(),
-                  .gradient_norm = server_.gradient_norm(),
-                  .learning_rate = server_.learning_rate(0),
-                  .noise = {},
-                  .global_batch = machine.batches().batch(machine.version()),
-                  .duration = now - pass.opened,
-                  .closed = now,
-                  .verified = 0,
-                  .ranges = {},
-                  .workers = {}};
+  StepClosed step{
+      .step = machine.version(),
+      .epoch = pass.range.epoch,
+      .samples = pass.range.count,
+      .weight = coverage.weight(),
+      .loss_sum = coverage.loss_sum(),
+      .gradient_norm = on_device_.device() != nullptr ? on_device_.gradient_norm() : server_.gradient_norm(),
+      .learning_rate = server_.learning_rate(0, machine.version()),
+      .noise = {},
+      .global_batch = machine.batches().batch(machine.version()),
+      .duration = now - pass.opened,
+      .closed = now,
+      .verified = 0,
+      .ranges = {},
+      .workers = {}};
   for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
   if (!pass.spans.empty()) step.owed = machine.owed();
   std::uint64_t covered = 0;

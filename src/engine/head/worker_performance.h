@@ -18,6 +18,7 @@ struct WorkerPerformance {
   plan::WorkerSpeed train{}, evaluate{};
   plan::WorkerLink link;
   std::uint64_t micro_batch = 0;  // 0: unknown
+  bool pass_sizes = false;        // its passes have two sizes (compute/pass_sizes.h)
   double part = 0;                // of the samples of the newest train pass
   std::uint32_t sessions = 0;     // 2 while one that came back replaces the one before
 

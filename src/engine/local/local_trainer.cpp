@@ -8,6 +8,11 @@
 #include "codec/codec.h"
 
 namespace motley::engine {
+namespace {
+
+Error not_finite() { return {ErrorCode::diverged, "a gradient or loss is not finite", ""}; }
+
+}  // namespace
 
 void LocalTrainer::begin_steps() {
   const std::size_t chunks = server_->layout().chunks().size();
@@ -53,7 +58,7 @@ void LocalTrainer::ready(ChunkId chunk, std::span<const float> gradient_sum) noe
 
 Status LocalTrainer::whole(const Outcome& outcome) const {
   const auto any = [&](Sum state) { return !resident() && std::ranges::find(sums_, state) != sums_.end(); };
-  if (!finite() || any(Sum::not_finite)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
+  if (!finite() || any(Sum::not_finite)) return not_finite();
   if (outcome.count != samples() || !begun_ || any(Sum::awaited))
     return Error{ErrorCode::internal, "the computation ended with a part of its gradient missing", ""};
   return {};
@@ -62,16 +67,15 @@ Status LocalTrainer::whole(const Outcome& outcome) const {
 Status LocalTrainer::update() {
   MOTLEY_ASSERT(begun_);
   if (resident()) {
-    const Result<StepNumbers> found = server_->step_at(*device_, divisor(), samples());
+    const Result<StepNumbers> found = device_->reduce(divisor(), samples());
     if (!found) return found.error();
+    if (!std::isfinite(found->norm) || !std::isfinite(found->loss_sum)) return not_finite();
+    if (Status stepped = server_->step_at(*device_, found->norm); !stepped) return stepped;
     step_loss_ = found->loss_sum;
     step_norm_ = server_->limits_norm() ? found->norm : 0;
   } else {
-    if (server_->clips()) server_->clip();
     step_norm_ = server_->gradient_norm();
-    if (server_->outside()) {
-      if (Status stepped = server_->step_outside(); !stepped) return stepped;
-    }
+    if (Status closed = server_->close_gradient(); !closed) return closed;
     for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) server_->apply(chunk);
     server_->finish_step();
   }

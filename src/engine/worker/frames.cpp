@@ -77,7 +77,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
 
 void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {
   if (spec) return;
-  if (Status checked = blob.expect(new_spec.model_bytes); !checked) {
+  if (Status checked = blob.expect(new_spec.script_bytes); !checked) {
     malformed(std::move(checked).error(), now);
     return;
   }
@@ -87,8 +87,8 @@ void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {
 
 void Worker::Impl::offer_spec(Time now) {
   if (!spec) return;
-  if (std::optional<SharedBytes> file = blob.take()) {
-    model_file = std::move(*file);
+  if (std::optional<SharedBytes> files = blob.take()) {
+    script_files = std::move(*files);
     decide(event::SpecWhole{}, now);
   }
 }

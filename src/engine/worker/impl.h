@@ -52,7 +52,7 @@ struct Worker::Impl {
   std::optional<std::uint64_t> buffered_fence;  // of weights that overtook Admitted
   std::uint64_t heartbeat_heard_ns = 0;
   std::optional<wire::RunSpec> spec;
-  SharedBytes model_file;
+  SharedBytes script_files;
   BlobAssembler blob;
   WeightsAssembler weights;
   LossStateAssembler state;

@@ -177,7 +177,7 @@ std::vector<SharedBytes> WeightsAssembler::weights(std::uint64_t version) const 
   return found;
 }
 
-// --- the model file ---
+// --- what a script gives ---
 
 void BlobAssembler::reset() {
   expected_.reset();
@@ -189,11 +189,11 @@ void BlobAssembler::reset() {
 
 Status BlobAssembler::expect(std::uint64_t bytes) {
   if (bytes >= wire::kBlobBytesMax) {
-    return malformed("a model file may have less than " + std::to_string(wire::kBlobBytesMax) + " bytes; found " +
-                     std::to_string(bytes));
+    return malformed("what a script gives may have less than " + std::to_string(wire::kBlobBytesMax) +
+                     " bytes; found " + std::to_string(bytes));
   }
   if (total_ && *total_ != bytes) {
-    return malformed("the model file should have " + std::to_string(bytes) + " bytes; found " +
+    return malformed("what the script gives should have " + std::to_string(bytes) + " bytes; found " +
                      std::to_string(*total_));
   }
   expected_ = bytes;
@@ -206,7 +206,7 @@ Status BlobAssembler::add(const wire::Frame& frame) {
   const std::uint64_t total = expected_.value_or(total_.value_or(header.total));
   if (header.total != total || header.length != frame.body.size() ||
       std::uint64_t{header.offset} + header.length > total) {
-    return malformed("the model file should have " + std::to_string(total) + " bytes; found a segment of " +
+    return malformed("what the script gives should have " + std::to_string(total) + " bytes; found a segment of " +
                      std::to_string(frame.body.size()) + " at " + std::to_string(header.offset) + " of " +
                      std::to_string(header.total));
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Puts segments together again: weights by version and chunk, and the model file. Segments may come in any order and
-// more than once. Chunks that come whole in one frame are kept by reference, others are copied once; a delta makes a
-// new chunk of the one in use. One thread at a time.
+// Puts segments together again: weights by version and chunk, and what a script gives. Segments may come in any order
+// and more than once. Chunks that come whole in one frame are kept by reference, others are copied once; a delta makes
+// a new chunk of the one in use. One thread at a time.
 
 #include <array>
 #include <cstdint>
@@ -84,7 +84,7 @@ class WeightsAssembler {
   BufferPool pool_;
 };
 
-/// The model file of a RunSpec.
+/// A script's files, and what its runs left: they follow a RunSpec.
 class BlobAssembler {
  public:
   void reset();

@@ -37,7 +37,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
   const wire::Grant& lease = action.lease;
   switch (action.kind) {
     case WorkerAction::Kind::prepare:
-      output.prepare(*spec, model_file);
+      output.prepare(*spec, script_files);
       break;
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
@@ -163,7 +163,7 @@ void Worker::connected(Time now, bool checksums) {
   w.admitted = false;
   w.buffered_fence.reset();
   w.spec.reset();
-  w.model_file = SharedBytes();
+  w.script_files = SharedBytes();
   w.blob.reset();
   w.weights.forget();
   w.state.reset();

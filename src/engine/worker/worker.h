@@ -40,7 +40,7 @@ class WorkerOutput {
   virtual void send(wire::Frame frame, Lane lane) = 0;
   /// Build the model, open the data; then call prepared() or prepare_failed(). The same spec may come again after a
   /// reconnect (same hash of config and model): then what is there may be kept.
-  virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
+  virtual void prepare(const wire::RunSpec& spec, const SharedBytes& script_files) = 0;
   virtual void start_task(TaskOrder order) = 0;  // only when no task runs
   /// A chunk that TaskOrder::weights did not have. Where one does not come, the task is abandoned.
   virtual void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) = 0;

@@ -18,7 +18,11 @@ bool Looks::affords(Why why, double steps) const noexcept {
   return balance_ - steps >= -kOwed[static_cast<std::size_t>(why)];
 }
 
-void Looks::has_share(WorkerId worker) { ++known(worker).shares; }
+void Looks::has_share(WorkerId worker, bool watched) {
+  Known& one = known(worker);
+  ++one.shares;
+  if (watched) one.first_at = 1;
+}
 
 std::optional<Looks::Why> Looks::due(WorkerId worker, bool suspected) const noexcept {
   const auto found = std::ranges::find(known_, worker, &Known::worker);

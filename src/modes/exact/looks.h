@@ -37,8 +37,8 @@ class Looks {
   /// A look that takes so many steps.
   [[nodiscard]] bool affords(Why why, double steps) const noexcept;
 
-  /// It has a share of a pass.
-  void has_share(WorkerId worker);
+  /// It has a share of a pass. `watched`: its first look is due with its first share.
+  void has_share(WorkerId worker, bool watched);
   /// Why it is to be looked at now, if it is. `suspected`: its gradients point elsewhere.
   [[nodiscard]] std::optional<Why> due(WorkerId worker, bool suspected) const noexcept;
   /// What a look at it came to.

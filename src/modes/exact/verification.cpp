@@ -33,7 +33,7 @@ std::optional<std::size_t> Verification::choose(std::span<const Interval> shares
   if (!looks() || !work_.training() || shares.empty()) return {};
   ++passes_;
   looks_.earn(verify.part);
-  for (std::size_t i = 0; i < shares.size(); ++i) looks_.has_share(of[i]->worker);
+  for (std::size_t i = 0; i < shares.size(); ++i) looks_.has_share(of[i]->worker, of[i]->shown.watched);
   std::optional<std::size_t> chosen;
   double steps = 0;
   if (passes_ > verify.after && shares.size() > 1) {
@@ -45,7 +45,7 @@ std::optional<std::size_t> Verification::choose(std::span<const Interval> shares
     steps = parked.value_or(0);
     if (parked && random_.uniform() * steps < looks_.by_chance(verify.part)) chosen = 0;
   }
-  if (const auto other = chosen || !knows_speeds() ? std::nullopt : with_reason(shares, of)) return other;
+  if (const auto other = chosen ? std::nullopt : with_reason(shares, of)) return other;
   if (chosen) looks_.pay(steps);
   return chosen;
 }
@@ -57,6 +57,7 @@ std::optional<std::size_t> Verification::with_reason(std::span<const Interval> s
   double costs = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const WorkerId worker = of[i]->worker;
+    if (!knows_speeds() && !of[i]->shown.watched) continue;
     if (of[i]->local || !may_settle(worker)) continue;
     const auto why = looks_.due(worker, suspicion_.of(worker));
     if (!why || (chosen && *why <= most)) continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Shares that are computed twice, by two workers, before they count: one in so many, chosen at random (train.verify),
-// and those of workers that there is a reason to look at (looks.h, suspicion.h). Where both come to the same the second
+// and those of workers that there is a reason to look at (looks.h, suspicion.h), from the first pass on where their
+// device is watched (Member::Shown). Where both come to the same the second
 // counts. Where they differ neither is believed until a third comes to what one of them did; the head's own device
 // settles it at once. Who is shown to be wrong gets a strike when the pass is closed. The driver compares: it says of
 // each chunk from which claims it differs, and which way it points. One thread at a time.

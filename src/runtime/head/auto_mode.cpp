@@ -17,7 +17,7 @@ Result<std::string> mode_kept(const TrainOptions& options) {
   if (!kept) return kept.error();
   const Result<std::string> text = kept->read_file("run.toml", kRunFileBytesMax);
   if (!text) return text.error();
-  const Result<config::RunConfig> config = config::parse(*text, options.run_dir + "/run.toml", {});
+  const Result<config::RunConfig> config = config::parse_kept(*text, options.run_dir + "/run.toml");
   if (!config) return config.error();
   return config->mode;
 }

@@ -31,9 +31,8 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
     journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
   }
   journal.scores = run.initial.scores;
-  journal.has_accuracy = run.config.model_kind == config::kScriptKind
-                             ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
-                             : run.config.model_loss != "mse";
+  journal.has_accuracy = run.config.model_kind == config::kSoftmaxKind ||
+                         std::ranges::find(journal.scores, "accuracy") != journal.scores.end();
   journal.since_eval_point = run.since_eval_point;
   journal.checkpoint_base.layout = run.initial.layout;
   journal.checkpoint_base.run = run.token.run;
@@ -41,7 +40,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.checkpoint_base.config = e.config;
   journal.checkpoint_base.model_kind = run.config.model_kind;
   journal.checkpoint_base.frozen = run.initial.frozen;
-  if (run.initial.optimizer) journal.checkpoint_base.updates_before = run.initial.optimizer->updates_before;
+  journal.checkpoint_base.updates_before = run.initial.optimizer.updates_before;
   return journal;
 }
 
@@ -87,8 +86,6 @@ CoordinatorHostOptions host_options(const Run& run) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);
   }
-  e.model_file = run.inputs.file;
-  if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
   e.script_files = run.initial.script_files;
   if (!e.script_files.empty()) e.script_sha256 = transport::sha256_hex(e.script_files.bytes());
   e.train_fingerprint = run.inputs.train->fingerprint();
@@ -100,7 +97,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.pause_owed = run.pause_owed;
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
-  host.offers = run.options.offers ? run.options.offers : run.offers;
+  host.offers = run.options.offers;
   host.shows_codes = run.options.pair;
   host.verbose = run.options.verbose;
   host.machine = run.options.name.empty() ? transport::machine_name() : run.options.name;

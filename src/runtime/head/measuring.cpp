@@ -66,8 +66,7 @@ class Watch final : public report::Sink {
                                   [this](const report::StepDone& e) { count_step(e); },
                                   [&](const report::Failure&) { out_.take(event); },
                                   [&](const report::Note&) { out_.take(event); },
-                                  [&](const report::Waiting&) { out_.take(event); },
-                                  [&](const report::Download&) { out_.take(event); }, [](const auto&) {}},
+                                  [&](const report::Waiting&) { out_.take(event); }, [](const auto&) {}},
                event);
   }
   void end() {
@@ -128,9 +127,8 @@ TrainOptions measuring(const MeasuringOptions& options, const std::filesystem::p
   TrainOptions train = options.train;
   train.run_dir = (directory / "run").string();
   train.resume = false;
-  // A learning rate of zero takes the same time, and nothing can diverge.
-  for (const char* key : {"train.steps=1000000000", "optimizer.lr=0",
-                          "data.test_uri=", "train.checkpoint_seconds=86400", "train.mode=exact"})
+  for (const char* key :
+       {"train.steps=1000000000", "model.tested=false", "train.checkpoint_seconds=86400", "train.mode=exact"})
     train.overrides.emplace_back(key);
   return train;
 }
@@ -198,8 +196,11 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
 }
 
 Result<config::RunConfig> read_config(const TrainOptions& options) {
-  return options.text.empty() ? config::load(options.target, options.overrides)
-                              : config::parse(options.text, options.target, options.overrides);
+  return config::load({.target = options.target,
+                       .text = options.text,
+                       .arguments = options.arguments,
+                       .file = options.config_file,
+                       .overrides = options.overrides});
 }
 
 }  // namespace motley::runtime

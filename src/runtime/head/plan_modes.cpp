@@ -108,10 +108,8 @@ std::string line_of(const report::ModeOutlook& mode) {
 
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {
   const std::uint64_t batch = config.global_batch;
-  const bool recipe = config.model_kind == "gpt-mini";
-  plan::RunOutline run{.text = recipe || config.model_text, .parameters = parameters};
+  plan::RunOutline run{.text = config.model_text, .parameters = parameters};
   run.steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
-  if (recipe) run.tokens = (config.steps > 0 ? config.steps * batch : config.epochs * samples) * config.model_block;
   return run;
 }
 

@@ -8,7 +8,6 @@
 #include "engine/head/coordinator.h"
 #include "machine/spare_memory.h"
 #include "plan/round_price.h"
-#include "runtime/head/data_offer.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/measuring.h"
 #include "runtime/head/pairing.h"
@@ -57,7 +56,7 @@ Status Run::open() {
   devices = std::move(*chosen);
   for (const std::string& doubt : doubts_about(devices)) sink.take(report::Note{doubt});
   if (options.resume && options.run_dir.empty()) {
-    return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
+    return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/softmax-1"};
   }
   if (!options.resume || !options.target.empty()) {
     Result<config::RunConfig> loaded = read_config(options);
@@ -65,7 +64,7 @@ Status Run::open() {
     config = std::move(*loaded);
   }
   if (config.mode == "auto") {
-    return Error{ErrorCode::input, "train.mode: auto is for recipes, run files and scripts with motley.Run",
+    return Error{ErrorCode::input, "train.mode: auto is for softmax, recipes and scripts with motley.Run",
                  "--set train.mode=exact"};
   }
   name =
@@ -82,7 +81,8 @@ Status Run::open() {
   if (options.resume && options.text.empty()) {
     Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
     if (!text) return text.error();
-    Result<config::RunConfig> kept = config::parse(*text, path + "/run.toml", options.overrides);
+    Result<config::RunConfig> kept =
+        config::parse_kept(*text, path + "/run.toml", options.config_file, options.overrides);
     if (!kept) return kept.error();
     config = std::move(*kept);
   }
@@ -90,18 +90,9 @@ Status Run::open() {
 }
 
 Status Run::load() {
-  Result<ModelInputs> loaded =
-      provider.load(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
-        sink.take(report::Download{file, done, total});
-      });
+  Result<ModelInputs> loaded = provider.load(config);
   if (!loaded) return loaded.error();
   inputs = std::move(*loaded);
-  inputs.config = &config;
-  if (Status status =
-          load_model_file(config, options.resume ? dir->path() / kModelFile : fs::path(config.model_file), inputs);
-      !status) {
-    return status;
-  }
   if (config.global_batch > inputs.train->size()) {
     return Error{ErrorCode::input,
                  "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
@@ -120,7 +111,6 @@ Status Run::load() {
     return room;
   }
   steps_per_epoch = batches().first_step(1);
-  steps = last_step();
   return {};
 }
 
@@ -148,7 +138,7 @@ std::string Run::against_rounds(const config::RunConfig& asked) const {
 Result<config::RunConfig> Run::kept_config() const {
   const Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
   if (!text) return text.error();
-  return config::parse(*text, (dir->path() / "run.toml").string(), {});
+  return config::parse_kept(*text, (dir->path() / "run.toml").string());
 }
 
 // Momentum is published to gain for long runs of large models; in short ones of small models rounds without it were
@@ -189,11 +179,10 @@ Status Run::make_server() {
     token.run = reception->is_open() ? reception->token().run : transport::random_u64();
   }
   const bool rounds = config::in_rounds(config);  // then the optimizer is the workers' own
-  const std::size_t groups = initial.optimizer ? initial.optimizer->groups.size() : 1 + config.groups.size();
   Result<ps::Server> made =
-      rounds ? ps::Server::make(initial.layout, config::outer_spec(config, groups), {}, 0, snapshot)
-             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)), schedule(),
-                                config.clip_norm, snapshot);
+      rounds ? ps::Server::make(initial.layout, config::outer_spec(config, initial.optimizer.groups.size()), {}, 0,
+                                snapshot)
+             : ps::Server::make(initial.layout, initial.optimizer, initial.schedule, config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
@@ -225,11 +214,6 @@ Status Run::make_server() {
     if (Status status = ledger->append(change); !status) return status;
   }
   if (options.resume) return {};
-  if (!inputs.file.empty()) {
-    const auto bytes = inputs.file.bytes();
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (Status status = dir->write_file(kModelFile, text); !status) return status;
-  }
   if (initial.state) {
     loss_state = {1, *initial.state};
     if (Status status = store::write_state(dir->path(), 0, loss_state); !status) return status;
@@ -249,11 +233,6 @@ Status Run::start_listening() {
                              " is taken, and workers elsewhere look for this run there: join them again, "
                              "or end what has the port, and --resume again"});
     }
-  }
-  if (config.model_kind != config::kScriptKind && !options.offers) {
-    Result<std::shared_ptr<Offers>> files = offer_data(inputs.train_uri, inputs.test_uri);
-    if (!files) return files.error();
-    offers = std::move(*files);
   }
   token = reception->token();
   if (Status status = write_guest_list(reception->guests(), dir->path()); !status) return status;

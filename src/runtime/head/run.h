@@ -30,12 +30,11 @@ struct Run {
   std::string name{};
   std::optional<store::RunDir> dir{};
   ModelInputs inputs{};
-  std::shared_ptr<const Offers> offers{};  // of a run without a script: the files of its data
   InitialState initial{};
   fleet::JoinToken token{};
   transport::Identity identity{};
   std::uint32_t incarnation = 0;
-  std::uint64_t steps = 0, steps_per_epoch = 0;  // steps: of the schedule; the run's, as long as the batch stays
+  std::uint64_t steps_per_epoch = 0;
   std::vector<BatchChange> batch_changes{};
   std::vector<Owed> owed{};  // by rounds before this process
   std::optional<ps::Server> server{};
@@ -51,9 +50,6 @@ struct Run {
   Status load();
   /// Whether this model and data can be trained as `rounds` says.
   Status check_rounds(const config::RunConfig& rounds) const;
-  [[nodiscard]] ps::ScheduleSpec schedule() const {
-    return initial.schedule.value_or(config::schedule_spec(config, steps));
-  }
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Result<config::RunConfig> kept_config() const;

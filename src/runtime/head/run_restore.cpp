@@ -32,7 +32,7 @@ Status Run::restore(ps::Snapshot& snapshot) {
   snapshot.version = content->step;
   snapshot.weights = std::move(content->weights);
   snapshot.optimizer = std::move(content->optimizer);
-  if (initial.optimizer) initial.optimizer->updates_before = content->updates_before;
+  initial.optimizer.updates_before = content->updates_before;
   return {};
 }
 

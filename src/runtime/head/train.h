@@ -24,9 +24,11 @@ class Offers;
 class Reception;
 
 struct TrainOptions {
-  std::string target;     // recipe or TOML file; may be empty with `resume`
+  std::string target;     // of config::Asked; may be empty with `resume`
   std::string join_with;  // what `motley join` says behind the token: a script and its arguments
-  std::string text;       // the run file's, where it is no file: `target` is its name then
+  std::string text;       // of config::Asked, as what follows
+  std::vector<std::string> arguments{};
+  std::string config_file{};
   std::vector<std::string> overrides;
   std::string run_dir;  // empty: runs/NAME-1, -2, …
   std::string here{};   // below which directory that is; empty: this process's

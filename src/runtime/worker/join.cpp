@@ -8,7 +8,6 @@
 #include <optional>
 #include <thread>
 
-#include "data/uri.h"
 #include "engine/link.h"
 #include "machine/confinement.h"
 #include "machine/keep_awake.h"
@@ -27,8 +26,8 @@ namespace {
 
 Status check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
-    if (text.rfind("data.", 0) != 0 && text.rfind("train.micro_batch=", 0) != 0) {
-      return Error{ErrorCode::usage, "--set " + text + ": a worker may only choose data.* and train.micro_batch",
+    if (!text.starts_with("train.micro_batch=")) {
+      return Error{ErrorCode::usage, "--set " + text + ": a worker may only choose train.micro_batch",
                    "everything else is decided on the head"};
     }
   }
@@ -60,16 +59,10 @@ class Countdown {
 
 // For as long as this process lives. Drivers of accelerators write to places that nobody lists, so where one is used
 // files are not confined.
-void confine(const JoinOptions& options, const std::vector<Device>& devices,
-             const std::vector<std::filesystem::path>& readable) {
+void confine(const std::vector<Device>& devices) {
   machine::give_up_privileges();
   if (std::ranges::any_of(devices, [](const Device& device) { return device.name != "cpu"; })) return;
-  machine::Confinement allowed{.writable = {}, .readable = readable, .home = home_directory()};
-  for (const std::string& directory : options.data_directories) allowed.readable.emplace_back(directory);
-  for (const std::string& text : options.overrides) {
-    for (const std::string& path : data::paths_of(text.substr(std::min(text.find('=') + 1, text.size()))))
-      allowed.readable.emplace_back(path);
-  }
+  machine::Confinement allowed{.writable = {}, .home = home_directory()};
   if (const std::filesystem::path kept = speeds_file(); !kept.empty()) {
     std::error_code ignored;  // without a place to write to, nothing is kept
     std::filesystem::create_directories(kept.parent_path(), ignored);
@@ -136,7 +129,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
       return Error{ErrorCode::mismatch, "this run has no files of a script to give",
                    "motley join TOKEN, with the script where the run is one of a script"};
     }
-    if (transport::sha256_hex(file.bytes()) != spec.model_sha256)
+    if (transport::sha256_hex(file.bytes()) != spec.script_sha256)
       return Error{ErrorCode::protocol, "the files arrived damaged", "join again"};
     files = file;
     return Error{ErrorCode::interrupted, "has the files of the script now", ""};
@@ -171,7 +164,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
   const transport::Identity identity = machine_identity(key_file());
   const std::shared_ptr<TokenSource> source = token_source(options);
-  if (const auto readable = provider.confined_to()) confine(options, *devices, *readable);
+  if (provider.is_confined()) confine(*devices);
   if (options.token.plaintext)
     events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
   const std::string machine = options.name.empty() ? transport::machine_name() : options.name;
@@ -181,7 +174,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     if (works && options.resource_policy.keep_awake) awake.emplace(machine::kWorksHere);
   };
   stay_awake(true);
-  SharedInputs inputs(options, provider, events);
+  SharedInputs inputs(options, provider);
   Countdown countdown(devices->size());
 
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
@@ -193,8 +186,8 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     for (std::size_t j = 0; j < i; ++j) number += (*devices)[j].name == device.name ? 1 : 0;
     worker.hello = hello_for(device, machine, number);
     worker.speeds = speeds_file();
-    worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& file) {
-      return inputs.prepare(spec, file, device.name);
+    worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& /*files*/) {
+      return inputs.prepare(spec, device.name);
     };
     worker.resource_policy = options.resource_policy;
     worker.patience = options.patience;
@@ -213,15 +206,13 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   std::optional<UseWatch> watch;
   if (options.yield.wanted()) watch.emplace(options.yield, machine::make_machine_use(), use_changed);
   for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], identity.spki, options.token);
-  stop.on_request([&workers, &events, &inputs] {
+  stop.on_request([&workers, &events] {
     events.note("leaving when the micro-batch in hand is finished; Ctrl-C again leaves at once");
-    inputs.stop();
     for (const auto& worker : workers) worker->leave();
   });
   Status status = countdown.wait();
   stop.on_request({});
   watch.reset();
-  inputs.stop();
   workers.clear();
   if (!status) tell_other(source, options, events);
   return status;

@@ -25,8 +25,7 @@ struct JoinOptions {
   std::vector<std::string> devices;
   unsigned threads = 0;
   std::string name;
-  std::vector<std::string> overrides;         // data.* and train.micro_batch: what may differ from machine to machine
-  std::vector<std::string> data_directories;  // below them the head may have files opened
+  std::vector<std::string> overrides;  // train.micro_batch: what may differ from machine to machine
   ResourcePolicy resource_policy{.nice = kJoinNice};
   YieldOptions yield;
   std::optional<Duration> patience{};  // WorkerHostOptions::patience
@@ -38,7 +37,6 @@ struct JoinEvents {
   std::function<void(const std::string& worker, const std::string& device, LinkChange change, const std::string& why)>
       link;
   std::function<void(const std::string& worker, std::uint64_t version, std::uint64_t samples)> step;
-  std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> download;
   /// Nobody answered to the token, or it was refused, and its file has this one by now: what is called ends with an
   /// error after it, and is to be called again.
   std::function<void(const fleet::JoinToken& token)> other_token;

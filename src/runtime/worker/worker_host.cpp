@@ -150,7 +150,7 @@ void WorkerHost::send(wire::Frame frame, engine::Lane lane) {
   }
 }
 
-void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_file) {
+void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& script_files) {
   if (prepared_spec_ == spec) {
     mailbox_->post([this] { tell_prepared(); });
     return;
@@ -163,8 +163,8 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
     std::optional<plan::EndCost> wire_cost;
   };
   auto found = std::make_shared<Found>();
-  auto build = [this, spec, model_file, found]() -> Result<Prepared> {
-    Result<PreparedWorker> worker = options_.prepare(spec, model_file);
+  auto build = [this, spec, script_files, found]() -> Result<Prepared> {
+    Result<PreparedWorker> worker = options_.prepare(spec, script_files);
     if (!worker) return worker.error();
     *found = {worker->compared, worker->samples, worker->speed_key, worker->wire_cost};
     return std::move(worker->prepared);

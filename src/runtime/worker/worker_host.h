@@ -37,7 +37,7 @@ inline constexpr Duration kDeserted = std::chrono::minutes(2);  // then the head
 struct WorkerHostOptions {
   wire::Hello hello;
   /// Runs on the compute thread; may take long (downloads, compilation).
-  std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& model_file)> prepare;
+  std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& script_files)> prepare;
   std::filesystem::path speeds;  // see SpeedStore
   /// How many data connections to make to the coordinator there; from 1 to wire::kDataConnectionsMax.
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
@@ -114,7 +114,7 @@ class WorkerHost final : engine::WorkerOutput {
   void tell_prepared();
 
   void send(wire::Frame frame, engine::Lane lane) override;
-  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
+  void prepare(const wire::RunSpec& spec, const SharedBytes& script_files) override;
   void start_task(engine::TaskOrder order) override;
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;

@@ -63,6 +63,26 @@ TEST(Shares, WhoseTimeVariesIsDoneALittleEarlier) {
   EXPECT_FALSE(allowing_for_spread(std::vector<Candidate>(1))[0].time);
 }
 
+TEST(Shares, AreRoundedForWhoHasPassesOfAFewSizes) {
+  struct Case {
+    const char* what;
+    Counts counts, units, rounded;
+    std::uint64_t grain = 1;
+  };
+  for (const Case& each :
+       {Case{"nobody", {37, 63}, {1, 1}, {37, 63}}, Case{"down", {34, 66}, {8, 1}, {32, 68}},
+        Case{"up", {38, 62}, {8, 1}, {40, 60}}, Case{"less than one", {5, 95}, {8, 1}, {8, 92}},
+        Case{"too little for one", {3, 97}, {8, 1}, {3, 97}}, Case{"no share", {0, 100}, {8, 1}, {0, 100}},
+        Case{"of the largest", {10, 70, 20}, {8, 1, 1}, {8, 72, 20}}, Case{"all of them", {35, 65}, {8, 8}, {32, 68}},
+        Case{"whom it would cost its share", {15, 1}, {16, 1}, {15, 1}},
+        Case{"the end of a pass", {28, 69}, {1, 8}, {28, 69}, 4},
+        Case{"on the grain", {56, 41}, {12, 1}, {60, 37}, 4}}) {
+    Counts counts = each.counts;
+    round_shares(counts, each.units, each.grain);
+    EXPECT_EQ(counts, each.rounded) << each.what;
+  }
+}
+
 TEST(Shares, APassIsExpectedToEndWithItsSlowestOrItsLink) {
   const std::vector<Candidate> candidates{{.time = Affine{0, 0.001}},
                                           {.time = Affine{0.01, 0.001}, .remote = true, .wait = 0.02},

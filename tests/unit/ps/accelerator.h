@@ -154,7 +154,7 @@ class AcceleratorServer final : public DeviceServer {
   }
   Status update(std::span<const StepScalars>, float) override {
     if (gone) return Error{ErrorCode::internal, "the device is gone", ""};
-    if (server_.clips()) server_.clip();
+    if (Status closed = server_.close_gradient(); !closed) return closed;
     for (ChunkId chunk = 0; chunk < server_.layout().chunks().size(); ++chunk) server_.apply(chunk);
     server_.finish_step();
     return {};

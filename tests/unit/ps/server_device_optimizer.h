@@ -39,7 +39,7 @@ class ServerDeviceOptimizer final : public DeviceOptimizer {
     return StepNumbers{loss_sum, server_.limits_norm() ? server_.gradient_norm() : std::sqrt(squares_of_all)};
   }
   Status update(std::span<const StepScalars>, float) override {
-    if (server_.clips()) server_.clip();
+    if (Status closed = server_.close_gradient(); !closed) return closed;
     for (ChunkId chunk = 0; chunk < sums.size(); ++chunk) server_.apply(chunk);
     server_.finish_step();
     return {};

@@ -43,7 +43,7 @@ TEST_P(ServerOnDevice, StepsAreThoseOfTheHostAndOnlyWhatMustCrosses) {
   Server here = server_of(of_case), server = server_of(of_case);
   Accelerator card;
   const auto device = std::make_shared<AcceleratorServer>(card, server_of(of_case));
-  ASSERT_TRUE(server.move_to(device).ok());
+  ASSERT_TRUE(server.settle(*device).ok());
   const Layout& shape = here.layout();
   std::size_t model = 0;
   for (const Chunk& chunk : shape.chunks()) model += chunk.elements * sizeof(float);
@@ -61,21 +61,22 @@ TEST_P(ServerOnDevice, StepsAreThoseOfTheHostAndOnlyWhatMustCrosses) {
       parts[chunk] = {{0, device->keep(mine)}, {static_cast<std::uint8_t>(codec), sent[chunk]}};
       bytes += sent[chunk].size();
     }
-    if (here.clips()) here.clip();
+    ASSERT_TRUE(here.close_gradient().ok());
     const std::size_t up = card.up, down = card.down;
-    ASSERT_TRUE(server.reduce_on_device(parts, 8, 8).ok());
-    ASSERT_TRUE(server.update_on_device().ok());
+    ASSERT_TRUE(device->sum(parts).ok());
+    const Result<StepNumbers> found = device->reduce(8, 8);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->norm, here.gradient_norm());
+    ASSERT_TRUE(server.step_at(*device, found->norm).ok());
+    ASSERT_TRUE(server.download_weights(*device).ok());
     EXPECT_EQ(card.up - up, bytes);
     EXPECT_EQ(card.down - down, model);
-    EXPECT_EQ(server.gradient_norm(), here.gradient_norm());
     for (ChunkId chunk = 0; chunk < parts.size(); ++chunk)
-      EXPECT_TRUE(std::ranges::equal(server.apply(chunk).bytes(), here.apply(chunk).bytes()));
-    server.finish_step();
+      EXPECT_TRUE(std::ranges::equal(server.weights(chunk).bytes(), here.apply(chunk).bytes()));
     here.finish_step();
     EXPECT_TRUE(server.handles().optimizer.empty());
   }
-  ASSERT_TRUE(server.offload().ok());
-  EXPECT_FALSE(device->settled());
+  server.adopt(*server.download(*device));
   const Snapshot expected = here.snapshot(), found = server.snapshot();
   EXPECT_EQ(found.version, expected.version);
   EXPECT_EQ(found.norm_before, expected.norm_before);
@@ -90,19 +91,6 @@ INSTANTIATE_TEST_SUITE_P(All, ServerOnDevice,
                                          Case{OptimizerKind::adam, 0.5, false, codec::CodecId::bf16},
                                          Case{OptimizerKind::adamw, 0.5, true, codec::CodecId::fp32},
                                          Case{OptimizerKind::adamw, 0, false, codec::CodecId::int8}));
-
-TEST(ServerOnDevice, WhatItDoesNotSumChangesNothing) {
-  const Case of_case{OptimizerKind::adam, 0, false, codec::CodecId::fp32};
-  Server server = server_of(of_case);
-  Accelerator card;
-  const auto device = std::make_shared<AcceleratorServer>(card, server_of(of_case));
-  ASSERT_TRUE(server.move_to(device).ok());
-  device->fails_to_sum = true;
-  const std::vector<std::vector<GradientPart>> parts(server.layout().chunks().size());
-  EXPECT_FALSE(server.reduce_on_device(parts, 8, 8).ok());
-  ASSERT_TRUE(server.offload().ok());
-  EXPECT_EQ(flat_weights(server), flat_weights(server_of(of_case)));
-}
 
 TEST(AcceleratorDeathTest, WhatLiesThereIsNotReadHere) {
   Accelerator card;

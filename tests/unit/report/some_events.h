@@ -10,11 +10,7 @@
 namespace motley::report::test {
 
 inline std::vector<Event> of_the_start() {
-  return {Download{"train-images.idx.gz", 0, 1000},
-          Download{"train-images.idx.gz", 50, 1000},
-          Download{"train-images.idx.gz", 1000, 1000},
-          Download{"unknown-length", 12, 0},
-          Note{"run 2 of the script, in runs/a"},
+  return {Note{"run 2 of the script, in runs/a"},
           RunStarted{.run = "00000000000000ff",
                      .name = "fashion-cnn",
                      .directory = "runs/a",

@@ -56,14 +56,14 @@ struct SceneSettings {
   std::shared_ptr<const Offers> offers{};
 };
 
-inline std::shared_ptr<const data::Dataset> blobs(const std::string& part, std::uint64_t side) {
-  return *data::open_dataset("synthetic:" + std::to_string(kSamples) + ":" + std::to_string(side) + ":4", part, {});
+inline std::shared_ptr<const softmax::Blobs> blobs(softmax::Part part, std::uint64_t side) {
+  return std::make_shared<softmax::Blobs>(softmax::BlobSizes{kSamples, side, 4}, part);
 }
 
 // Data, model and coordinator of one run; workers are added to it. What the recorder holds is read after wait().
 struct Scene {
   TemporaryDirectory dir;
-  std::shared_ptr<const data::Dataset> train, test;
+  std::shared_ptr<const softmax::Blobs> train, test;
   std::unique_ptr<softmax::SoftmaxRegression> model;
   Recorder recorder;
   std::promise<Status> ended;
@@ -72,8 +72,8 @@ struct Scene {
   std::vector<std::promise<Status>> worker_ended = std::vector<std::promise<Status>>(8);
 
   explicit Scene(const SceneSettings& settings = {})
-      : train(blobs("train", settings.side)),
-        test(blobs("test", settings.side)),
+      : train(blobs(softmax::Part::train, settings.side)),
+        test(blobs(softmax::Part::test, settings.side)),
         model(*softmax::SoftmaxRegression::make(train, test, kSeed)) {
     CoordinatorHostOptions options;
     options.engine.run = options.token.run = settings.run;

@@ -92,8 +92,8 @@ std::vector<Named> messages() {
   using namespace std::string_view_literals;
   RunSpec spec;
   spec.config = "[train]\nsteps = 100\n";
-  spec.model_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-  spec.model_bytes = 4294967296;
+  spec.script_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  spec.script_bytes = 4294967296;
   return {
       {"hello", hello()},
       {"proof", Proof{{0, 1, 2, 3, 254, 255}}},

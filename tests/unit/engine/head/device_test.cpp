@@ -43,7 +43,7 @@ class CoordinatorDeviceTest : public CoordinatorTest {
       }
     }
   }
-  [[nodiscard]] std::size_t model_bytes() const {
+  [[nodiscard]] std::size_t script_bytes() const {
     std::size_t bytes = 0;
     for (const Chunk& chunk : layout.chunks()) bytes += chunk.elements * sizeof(float);
     return bytes;
@@ -61,8 +61,8 @@ TEST_F(CoordinatorDeviceTest, ItsGradientStaysAndWeightsComeDownOnceAStep) {
   const std::size_t settled = card.up;
   run_all();
   expect_exact(kSteps);
-  EXPECT_EQ(card.down, kSteps * model_bytes());
-  EXPECT_EQ(card.up - settled, kSteps * model_bytes());
+  EXPECT_EQ(card.down, kSteps * script_bytes());
+  EXPECT_EQ(card.up - settled, kSteps * script_bytes());
 }
 
 TEST_F(CoordinatorDeviceTest, ItClipsAsTheHostDoes) {
@@ -139,7 +139,7 @@ TEST_F(CoordinatorDeviceTest, ForASecondLookItsShareComesDown) {
   std::uint64_t verified = 0;
   for (const StepClosed& step : output.steps) verified += step.verified;
   EXPECT_GT(verified, 0U);
-  EXPECT_GT(card.down, options.steps * model_bytes());
+  EXPECT_GT(card.down, options.steps * script_bytes());
   expect_exact(options.steps);
 }
 

@@ -35,11 +35,12 @@ class CoordinatorJoining : public CoordinatorTest {
 TEST_F(CoordinatorJoining, FollowsTheSession) {
   options.config = "[model]\n";
   const std::vector<std::byte> file(600 << 10, std::byte{7});
-  options.model_file = SharedBytes::copy_of(file);
-  options.model_sha256 = "00000000000000ff0000";
+  options.script_files = SharedBytes::copy_of(file);
+  options.script_sha256 = "00000000000000ff0000";
   make();
   wire::Hello hello;
   hello.name = "w1";
+  hello.features = {kFetch};
   coordinator->session_opened(1, hello, Locality::network, now);
   const auto sent = output.sent[1];
   ASSERT_EQ(sent.size(), 4u) << "RunSpec and three segments";
@@ -58,7 +59,7 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
   peer.session = 1;
   collect();
   ASSERT_EQ(peer.all<wire::RunSpec>().size(), 1u);
-  EXPECT_EQ(peer.all<wire::RunSpec>()[0].model_bytes, file.size());
+  EXPECT_EQ(peer.all<wire::RunSpec>()[0].script_bytes, file.size());
   EXPECT_EQ(coordinator->waiting_for(), "waiting for 1 worker to join (1 getting ready)");
 
   ready(peer);

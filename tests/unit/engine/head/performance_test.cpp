@@ -8,6 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "compute/pass_sizes.h"
+
 namespace motley::engine {
 namespace {
 
@@ -199,6 +201,25 @@ TEST_F(MeasuredPerformanceTest, AStepInWhichAShareWasLostSaysNothingOfWhatHoldsU
   performance_.split(PassKind::train, counts[1], Workers{1}, true, left);
   performance_.closed(duration_of(kPerSample * kBatch));
   EXPECT_NEAR(predicted(), before, 0.05 * before);
+}
+
+TEST_F(MeasuredPerformanceTest, SharesOfADeviceWithTwoSizesOfPassAreWholePasses) {
+  const Workers workers{1, 2, 3};
+  std::vector<std::uint64_t> counts(workers.size()), left(workers.size());
+  const auto split = [&] { performance_.split(PassKind::train, 1000, workers, false, counts); };
+  split();
+  const std::vector<std::uint64_t> before = counts;
+  performance_.has_pass_sizes(2);
+  split();
+  EXPECT_EQ(counts, before) << "nobody knows yet which";
+  performance_.uses_micro_batch(1, 256);
+  performance_.uses_micro_batch(2, 256);
+  split();
+  EXPECT_NE(counts, before);
+  EXPECT_EQ(counts[1] % compute::pass_sizes(256, 1, true).odd, 0U);
+  EXPECT_EQ(counts[0] + counts[1] + counts[2], 1000U);
+  performance_.split(PassKind::train, 1000, workers, true, left);
+  EXPECT_NE(left[1] % 32, 0U) << "what was lost goes to whom it goes";
 }
 
 // What holds up a step of two, a full disk of the head for one, is not all in a step alone.

@@ -49,7 +49,8 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
       const std::span<const float> part(sum);
       server.reduce(chunk, {&part, 1}, static_cast<double>(pass.count), pass.count);
     }
-    const double norm = server.clip();
+    const double norm = server.gradient_norm();
+    ASSERT_TRUE(server.close_gradient().ok());
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
 
     compute_step(soloist, layout);
@@ -102,6 +103,21 @@ void compute_on_device(Soloist& soloist, ps::ServerDeviceOptimizer& device, cons
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
     device.sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
   EXPECT_TRUE(soloist.took({pass.count, weight, 0, 0}).ok());
+}
+
+TEST(Soloist, WhatIsNotFiniteOnADeviceIsNotUpdatedWith) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip);
+  for (const bool loss : {false, true}) {
+    ps::ServerDeviceOptimizer device(server.fork());
+    Soloist soloist(order_of(server));
+    ASSERT_TRUE(soloist.settle(&device));
+    compute_on_device(soloist, device, layout);
+    if (loss) device.loss_sum = std::numeric_limits<double>::quiet_NaN();
+    if (!loss) device.sums[1].back() = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(soloist.finish(0.5, Time(200)).error().code, ErrorCode::diverged);
+    EXPECT_EQ(soloist.download().value().version, 0U);
+  }
 }
 
 TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {

@@ -27,10 +27,10 @@ struct Recorder final : WorkerOutput {
     }
     last_fence = frame.header.fence;
   }
-  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override {
+  void prepare(const wire::RunSpec& spec, const SharedBytes& script_files) override {
     ++prepared;
     config = spec.config;
-    model = model_file;
+    model = script_files;
   }
   void start_task(TaskOrder order) override { tasks.push_back(std::move(order)); }
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override {

@@ -117,7 +117,7 @@ TEST_F(WorkerTest, GarbageOnTheControlLaneEndsTheSession) {
   EXPECT_EQ(out.ends.size(), 1U) << "once a session";
 }
 
-TEST_F(WorkerTest, TheModelFileIsPutTogether) {
+TEST_F(WorkerTest, WhatAScriptGivesIsPutTogether) {
   worker.connected(now);
   std::vector<std::byte> file(1000);
   for (std::size_t i = 0; i < file.size(); ++i) file[i] = static_cast<std::byte>(i);
@@ -139,7 +139,7 @@ TEST_F(WorkerTest, TheModelFileIsPutTogether) {
   EXPECT_EQ(out.prepared, 1);
 }
 
-TEST_F(WorkerTest, AModelFileOfAnotherSizeOrTooLargeIsRefused) {
+TEST_F(WorkerTest, WhatAScriptGivesOfAnotherSizeOrTooLargeIsRefused) {
   worker.connected(now);
   control(wire::RunSpec{"", "", wire::kBlobBytesMax}, 0);
   ASSERT_EQ(out.ends.size(), 1U);

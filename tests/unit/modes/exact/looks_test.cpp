@@ -11,14 +11,22 @@ TEST(Looks, EachWorkerIsLookedAtOnceEarly) {
   Looks looks(1, 0);
   std::uint64_t share = 0;
   while (looks.due(7, false) != Looks::Why::first) {
-    looks.has_share(7);
+    looks.has_share(7, false);
     ASSERT_LE(++share, Looks::kFirstFrom + Looks::kFirstWithin);
   }
   EXPECT_GE(share, Looks::kFirstFrom);
   looks.right(7);
-  for (int i = 0; i < 100; ++i) looks.has_share(7);
+  for (int i = 0; i < 100; ++i) looks.has_share(7, false);
   EXPECT_FALSE(looks.due(7, false));
   EXPECT_EQ(looks.due(7, true), Looks::Why::suspected);
+}
+
+TEST(Looks, AWatchedWorkerIsLookedAtInItsFirstShare) {
+  Looks looks(1, 0);
+  looks.has_share(7, true);
+  EXPECT_EQ(looks.due(7, false), Looks::Why::first);
+  looks.right(7);
+  EXPECT_FALSE(looks.due(7, false));
 }
 
 TEST(Looks, WhoWasWrongIsLookedAtNextUntilItIsRightSomeTimes) {

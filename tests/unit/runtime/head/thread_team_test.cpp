@@ -69,7 +69,8 @@ Trained train(const std::vector<ps::Flat>& noise, const ps::OptimizerSpec& optim
       result.norms.push_back(server.reduce(c, parts, 8, 8, squares));
     }
     result.norms.insert(result.norms.end(), squares.begin(), squares.end());
-    if (server.clips()) result.norms.push_back(server.clip());
+    result.norms.push_back(server.gradient_norm());
+    EXPECT_TRUE(server.close_gradient().ok());
     for (ChunkId c = 0; c < shape.chunks().size(); ++c) server.apply(c);
     server.finish_step();
   }
