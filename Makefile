@@ -54,8 +54,10 @@ bench-build:
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
 	@$(NINJA) --target planner_bench prediction_bench wire_bench codec_bench server_bench
 
-bench-one: build ## one local worker of a recipe beside a plain PyTorch loop
+bench-one: build ## one local worker of a recipe beside a plain PyTorch loop; seconds to the first step
 	$(PYTHON) bench/one_worker.py
+	$(PYTHON) bench/startup.py
+	$(PYTHON) bench/startup.py
 
 bench-python: build ## one worker of a Python script beside a plain PyTorch loop; an empty body of an epoch
 	$(PYTHON) bench/python_script.py
