@@ -19,14 +19,11 @@ for strategy in ("linear", "cos"):
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=TOTAL, anneal_strategy=strategy, cycle_momentum=False)
-    rates, losses = [], []
+    rates = []
     for step in range(TOTAL + 1):
-        optimizer.zero_grad()
-        loss = (0.5 * weight**2).sum()
-        loss.backward()
+        weight.grad = weight.detach().clone()
         optimizer.step()
         rates.append(optimizer.param_groups[0]["lr"])
-        losses.append(0.5 * float(weight) ** 2)
         if step < TOTAL:
             scheduler.step()
     try:
