@@ -110,8 +110,8 @@ def test_a_python_script_of_the_model_joins(start, programs, data, motley_path):
 
 def test_a_program_joins_the_run_of_a_python_script(start, programs, data, motley_path, tmp_path):
     arguments = ["--data", data, "--epochs", 2, "--batch-size", 64]
-    begun = start(motley_path, "train", SCRIPT, "--listen", "127.0.0.1:0", "--set", "train.min_workers=2", "--token-file", "token", "--json",
-                  "--", *arguments)
+    begun = start(motley_path, "train", SCRIPT, "--listen", "127.0.0.1:0", "--set", "train.min_workers=2", "--token-file", "token",
+                  "--json", "--", *arguments)
     begun.wait_for(r'"event":"(run)"')
     status, text = start(programs / "fashion_cnn", "join", (tmp_path / "token").read_text().strip(), *arguments).end()
     assert status == 0, text
