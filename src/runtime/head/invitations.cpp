@@ -122,9 +122,9 @@ Status Invitations::admit(std::uint64_t id, const Key& key, std::uint64_t unix_s
   if (found == known_.end() || revoked_tokens_.contains(id)) return refused("a token that was revoked", again);
   if (!is_none(key) && revoked_keys_.contains(key)) return refused("a machine that was sent away", "");
   Invitation& invitation = found->second;
-  const bool was_in = !is_none(key) && invitation.admitted.contains(key);
-  const bool of_another = invitation.once && !invitation.admitted.empty() && !invitation.admitted.contains(Key{});
-  if (was_in || (of_another && same_user && is_none(key))) return {};
+  // The head's own user could read its token, and comes without a key.
+  const bool is_own = same_user && is_none(key) && !invitation.admitted.empty();
+  if (is_own || (!is_none(key) && invitation.admitted.contains(key))) return {};
   if (invitation.once && !invitation.admitted.empty())
     return refused("a token for one machine that has let one in", again);
   const std::uint64_t expires = invitation.token.expires_unix_s;

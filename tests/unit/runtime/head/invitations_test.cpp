@@ -122,6 +122,7 @@ TEST_F(InvitationsTest, WithoutAKeyATokenForOneIsUsedOnce) {
   ASSERT_NE(invitations.find(token.id), nullptr);
   EXPECT_TRUE(invitations.admit(token.id, {}, kNow).ok());
   EXPECT_FALSE(invitations.admit(token.id, {}, kNow).ok());
+  EXPECT_TRUE(invitations.admit(token.id, {}, kNow, true).ok());  // this machine: it asks for a script, then joins
 }
 
 TEST_F(InvitationsTest, ARevokedTokenIsUnknown) {
