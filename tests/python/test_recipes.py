@@ -190,7 +190,8 @@ def test_wrong_words_are_named(motley, data, words, part):
 
 def test_settings_stand_in_a_file(motley, data):
     (data / "motley.toml").write_text("[train]\nseed = 4\nmin_workers = 1\n")
-    words = ["train", "mlp", "--data", "images", "--config", "motley.toml", "--set", "train.min_workers=2", "--run", "run", "--batch-size", "32"]
+    words = ["train", "mlp", "--data", "images", "--batch-size", "32", "--run", "run", "--config", "motley.toml", "--set",
+             "train.min_workers=2"]
     motley.start(*words, *ALONE).wait_event("run")
     text = (data / "run" / "run.toml").read_text()
     assert "seed = 4" in text and "min_workers = 2" in text
