@@ -147,7 +147,7 @@ def test_another_version_of_motley_is_refused(motley, data):
     words = ["train", "gpt-mini", "--text", "text.txt", *SMALL, "--run", "run", "--token-file", "token", *HERE, "--device", "none"]
     with Starter(sys.executable, data) as starter:
         starter.start(other_head, *words)
-        told = motley.fails("join", "--token-file", "token")
+        told = motley.fails("join", "--token-file", "token", status=1)
     assert "motley 9.9.9" in told["message"] and _core.version in told["message"]
     assert told["code"] == "mismatch" and told["try"] == "pip install motley==9.9.9"
 
