@@ -147,7 +147,7 @@ def test_another_version_of_motley_is_refused(motley, data):
     words = ["train", "gpt-mini", "--text", "text.txt", *SMALL, "--run", "run", "--token-file", "token", *HERE, "--device", "none"]
     with Starter(sys.executable, data) as starter:
         starter.start(other_head, *words)
-        told = motley.fails("join", "--token-file", "token")
+        told = motley.fails("join", "--token-file", "token", status=1)
     assert "motley 9.9.9" in told["message"] and _core.version in told["message"]
     assert told["code"] == "mismatch" and told["try"] == "pip install motley==9.9.9"
 
@@ -190,7 +190,8 @@ def test_wrong_words_are_named(motley, data, words, part):
 
 def test_settings_stand_in_a_file(motley, data):
     (data / "motley.toml").write_text("[train]\nseed = 4\nmin_workers = 1\n")
-    words = ["train", "mlp", "--data", "images", "--config", "motley.toml", "--set", "train.min_workers=2", "--run", "run", "--batch-size", "32"]
+    words = ["train", "mlp", "--data", "images", "--batch-size", "32", "--run", "run", "--config", "motley.toml", "--set",
+             "train.min_workers=2"]
     motley.start(*words, *ALONE).wait_event("run")
     text = (data / "run" / "run.toml").read_text()
     assert "seed = 4" in text and "min_workers = 2" in text

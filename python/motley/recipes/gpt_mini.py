@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-BYTES, DEVIATION = 256, 0.02
+BYTES, DEVIATION, TEXT_BYTES_MAX = 256, 0.02, 1 << 32
 WARMUP, LEAST = 100, 0.1  # steps; the last rate as a part of the highest
 BATCH, STEPS, BLOCK, LAYERS, HEADS, WIDTH, LR, SEED = 32, 2000, 256, 6, 6, 384, 1e-3, 1
 
@@ -84,7 +84,7 @@ def windows(content: bytes, block: int) -> tuple[TensorDataset, TensorDataset]:
 
 def arguments() -> _arguments.Parser:
     parser = _arguments.Parser(description=__doc__)
-    parser.add_argument("--text", required=True, metavar="FILE", help="what to learn: a path or an address; any bytes")
+    parser.add_argument("--text", required=True, metavar="FILE", help="what to learn: a path or an address; any bytes, 4 GiB of them")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--steps", type=_arguments.STEPS, default=STEPS)
     length.add_argument("--epochs", type=_arguments.EPOCHS)
@@ -104,9 +104,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.width % args.heads != 0:
         parser.error(f"--width {args.width} is no multiple of --heads {args.heads}")
-    most = None if args.samples is None else args.samples * args.block + 1
+    most = TEXT_BYTES_MAX if args.samples is None else min(TEXT_BYTES_MAX, args.samples * args.block + 1)
     with pathlib.Path(motley.files(args.text)).open("rb") as file:
-        train, test = windows(file.read(most if most is not None else -1), args.block)
+        train, test = windows(file.read(most), args.block)
     model = Gpt(args.block, args.layers, args.heads, args.width, args.seed)
     loader = DataLoader(train, batch_size=args.batch_size, shuffle=True)
     steps = args.steps if args.epochs is None else args.epochs * len(loader)

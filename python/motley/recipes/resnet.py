@@ -55,8 +55,11 @@ def score(model: nn.Module, batch: list[torch.Tensor]) -> dict[str, torch.Tensor
 
 def load(folder: str, part: str, samples: int) -> TensorDataset:
     """Of CIFAR-10's binary version."""
-    content = b"".join((pathlib.Path(folder) / name).read_bytes() for name in FILES[part])
-    records = torch.frombuffer(bytearray(content[: len(content) // RECORD * RECORD]), dtype=torch.uint8).view(-1, RECORD)[:samples]
+    content = bytearray()
+    for name in FILES[part]:
+        with (pathlib.Path(folder) / name).open("rb") as file:
+            content += file.read(samples * RECORD - len(content))
+    records = torch.frombuffer(content[: len(content) // RECORD * RECORD], dtype=torch.uint8).view(-1, RECORD)
     return TensorDataset(records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0].long())
 
 
