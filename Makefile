@@ -7,7 +7,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-scale bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo demo-cpp test unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-scale bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -21,6 +21,13 @@ build: ## build the program: build/motley, the command of the Python package in 
 
 demo: build ## train a CNN on Fashion-MNIST on this machine
 	build/motley train fashion-cnn
+
+demo-cpp: ## the same with a program in C++ (examples/cpp), against the library as it is installed
+	@tools/bootstrap test
+	@tools/configure
+	@$(NINJA) --target motley
+	@tools/example_cpp
+	build/cpp/fashion_cnn
 
 test: ## build everything and run the tests, with ALL=1 the nightly ones too; in the end which suites failed
 	@tools/bootstrap test
@@ -47,8 +54,10 @@ bench-build:
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
 	@$(NINJA) --target planner_bench prediction_bench wire_bench codec_bench server_bench
 
-bench-one: build ## one local worker of a recipe beside a plain PyTorch loop
+bench-one: build ## one local worker of a recipe beside a plain PyTorch loop; seconds to the first step
 	$(PYTHON) bench/one_worker.py
+	$(PYTHON) bench/startup.py
+	$(PYTHON) bench/startup.py
 
 bench-python: build ## one worker of a Python script beside a plain PyTorch loop; an empty body of an epoch
 	$(PYTHON) bench/python_script.py
@@ -143,4 +152,4 @@ fmt-check: ## fail if a C++ file is not formatted
 	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run --Werror
 
 clean: ## delete what was built, but not the Python environment
-	rm -rf $(BUILD) build/wheel-* build/wheels build/python-env build/coverage build/dev build/asan build/tsan build/tidy build/motley
+	rm -rf $(BUILD) build/wheel-* build/wheels build/python-env build/prefix build/cpp build/coverage build/dev build/asan build/tsan build/tidy build/motley

@@ -71,6 +71,7 @@ IMPURE = re.compile(
 RANDOM = re.compile(r"\bstd::(ranges::)?(shuffle|sample|random_shuffle)\b|\bstd::[a-z_]+_distribution\b")
 TORCH = re.compile(r"#include <(torch|ATen|c10|caffe2)/")
 NETWORK = re.compile(r"#include [<\"](asio|boost/asio|openssl)[/.]")
+PRIVATE_INCLUDE = re.compile(r'^#include (?!<[a-z_]+>|"motley/)(.+)', re.MULTILINE)
 HOME = re.compile(r"(?<![\w.])/(home/(?!me/)|Users/)[A-Za-z]|(?<![\w.])/root/")
 INCLUDE = re.compile(r'^\s*#include "([a-z_]+)/', re.MULTILINE)
 
@@ -169,6 +170,12 @@ def check_torch(path, text):
         yield "torch is included in examples/cpp only"
 
 
+def check_public(path, text):
+    if path.startswith("include/motley/"):
+        for used in PRIVATE_INCLUDE.findall(text):
+            yield f"public headers include the standard library and each other, found {used}"
+
+
 def check_network(path, text):
     allowed = ("src/transport/", "tests/unit/transport/", "tests/conformance/transport/", "bench/blocking_tls")
     if pathlib.PurePath(path).suffix in CODE and not path.startswith(allowed) and NETWORK.search(text):
@@ -203,7 +210,7 @@ def check_paths(path, text):
             yield f"a path of somebody's home directory in line {number}"
 
 
-RULES = [check_arrows, check_rooms, check_python_layers, check_purity, check_random, check_torch, check_network, check_size,
+RULES = [check_arrows, check_rooms, check_python_layers, check_purity, check_random, check_torch, check_public, check_network, check_size,
          check_documents, check_paths]
 
 

@@ -190,18 +190,12 @@ void add_join(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
       ->check(CLI::Range(1U, 4096U));
-  command
-      ->add_option("--data-dir", arguments->options.data_directories,
-                   "a directory below which the run may have its data files opened; may be repeated (default: none)")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
   add_name(*command, arguments->options.name);
   add_resource_policy(*command, arguments->options.resource_policy);
   add_yielding(*command, arguments->options.yield);
   command
       ->add_option("--set", arguments->options.overrides,
-                   "data.KEY=VALUE where the data are elsewhere on this machine; train.micro_batch=N")
+                   "train.micro_batch=N: samples that a device of this machine takes at once")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

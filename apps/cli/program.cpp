@@ -207,7 +207,6 @@ std::vector<std::string> Launch::join_options() const {
   if (as.threads > 0) add("--threads", std::to_string(as.threads));
   if (as.yield.battery_pauses) add("--battery", "pause");
   for (const std::string& setting : as.overrides) add("--set", setting);
-  for (const std::string& each : as.data_directories) add("--data-dir", each);
   return words;
 }
 
@@ -217,7 +216,6 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   join.threads = train.threads;
   join.name = train.name;
   join.resource_policy = train.resource_policy;
-  join.data_directories = {"/"};  // whoever started the ranks started the head
   return join;
 }
 
@@ -274,7 +272,6 @@ Status hand_over(Context& context, Launch launch) {
   launch.here = launch.head.train.here = absolute(".");
   for (std::string* path : {&launch.head.train.run_dir, &launch.head.train.token_file, &launch.join.token_file})
     *path = absolute(*path);
-  for (std::string& directory : launch.join.data_directories) directory = absolute(directory);
   if (is_recipe(launch.script)) launch.recipe = launch.script;
   launch.json = context.json;
   launch.arguments = context.script_arguments;

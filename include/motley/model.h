@@ -63,8 +63,8 @@ class Model {
   /// Names of Sums::scores, which evaluations sum over the test samples; people see their means. "accuracy" is shown as
   /// a part of 1.
   [[nodiscard]] virtual std::vector<std::string> scores() const { return {}; }
-  /// Words that decide what is trained, as a script's arguments do. Compared: a machine with others is told which ones
-  /// the head has.
+  /// Words that decide what is trained, as a script's arguments do. Compared, but for paths of files that exist here: a
+  /// machine with others is told which ones the head has.
   [[nodiscard]] virtual std::vector<std::string> arguments() const { return {}; }
   /// Layers act on samples together (BatchNorm): ranges are cut at multiples of train.grain, and DeviceModel::group()
   /// says the same number.

@@ -39,7 +39,7 @@ struct DeviceOptions {
 
 struct RunOptions {
   std::string name = "model";           // of the run, for people and for its directory
-  std::vector<std::string> settings{};  // "train.epochs=3", "wire.gradients=int8": docs/reference/run-file.md
+  std::vector<std::string> settings{};  // "train.epochs=3", "wire.gradients=int8": docs/reference/keys.md
   std::string directory{};              // empty: runs/NAME-1, -2, …
   bool resume = false;                  // go on with the run in `directory`
   std::string listen{};                 // "ADDRESS:PORT"; empty: every address, port 7117 or a free one

@@ -3,11 +3,11 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/shell.h"
 #include "python_model.h"
 #include "python_optimizer.h"
+#include "runtime/inputs.h"
 #include "wire/limits.h"
 
 namespace motley::python {
@@ -20,6 +20,7 @@ class ScriptDataset final : public data::Dataset {
  public:
   ScriptDataset(std::uint64_t size, std::string fingerprint) : size_(size), fingerprint_(std::move(fingerprint)) {}
   [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
 
  private:
   std::uint64_t size_;
@@ -117,14 +118,6 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-/// Where data lie may differ: what is a path here need not be the path there.
-bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here) {
-  return std::ranges::equal(theirs, here, [](const std::string& a, const std::string& b) {
-    std::error_code ignored;
-    return a == b || (b.find('/') != std::string::npos && std::filesystem::exists(b, ignored));
-  });
-}
-
 }  // namespace
 
 std::vector<SharedBytes> chunks_of(const Layout& layout, std::span<const float> flat) {
@@ -161,7 +154,7 @@ Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config)
     return Error{ErrorCode::mismatch, "this is a Python script, but the run trains '" + config.model_kind + "'",
                  "motley join TOKEN, without a script"};
   }
-  if (!same_arguments(config.model_arguments, script_->arguments)) {
+  if (!runtime::same_arguments(config.model_arguments, script_->arguments)) {
     return Error{ErrorCode::mismatch,
                  "the head started the script with the arguments '" + joined(config.model_arguments) +
                      "', this machine with '" + joined(script_->arguments) + "'",

@@ -5,6 +5,7 @@
 #include "base/shell.h"
 #include "data/dataset.h"
 #include "machine/processor.h"
+#include "runtime/inputs.h"
 #include "tensor/flat_chunks.h"
 
 namespace motley {
@@ -79,7 +80,7 @@ Result<runtime::ModelInputs> Provider::load(const config::RunConfig& config) {
     return Error{ErrorCode::mismatch, "this program has a model of its own, but the run trains " + config.model_kind,
                  "motley join ADDRESS CODE"};
   }
-  if (const std::vector<std::string> own = model_.arguments(); config.model_arguments != own) {
+  if (const std::vector<std::string> own = model_.arguments(); !runtime::same_arguments(config.model_arguments, own)) {
     return Error{
         ErrorCode::mismatch,
         "the head's arguments are '" + in_shell(config.model_arguments) + "', this machine's '" + in_shell(own) + "'",

@@ -53,6 +53,13 @@ std::filesystem::path speeds_file() { return kept_as("speeds.json"); }
 
 std::filesystem::path key_file() { return kept_as("key.pem"); }
 
+bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here) {
+  return std::ranges::equal(theirs, here, [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return a == b || (b.find('/') != std::string::npos && std::filesystem::exists(b, ignored));
+  });
+}
+
 std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
   if (config.grain > 0) return config.grain;
   return acts_on_groups ? kGroupGrain : 1;

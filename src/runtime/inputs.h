@@ -36,6 +36,10 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
 std::vector<std::string> doubts_about(const std::vector<Device>& devices);
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);
 
+/// Of a program with a model of its own, as the head started it and as it was started here. Where data lie may differ:
+/// what is a path here need not be the path there.
+bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here);
+
 /// Samples in a range that layers act on together: what ranges are cut at.
 std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups);
 

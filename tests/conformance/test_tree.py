@@ -52,6 +52,8 @@ def test_arrows_have_no_cycle():
     ("tests/unit/a.cpp", "std::shuffle(a, b, c);\n", "std::shuffle"),
     ("src/data/a.cpp", "std::uniform_int_distribution<int> d;\n", "_distribution"),
     ("src/runtime/a.cpp", "#include <torch/torch.h>\n", "torch is included"),
+    ("include/motley/a.h", '#include "base/hex.h"\n', "found \"base/hex.h\""),
+    ("include/motley/a.h", "#include <nlohmann/json.hpp>\n", "found <nlohmann/json.hpp>"),
     ("src/runtime/a.cpp", "#include <asio.hpp>\n", "Asio and OpenSSL"),
     ("src/cluster/a.cpp", "#include <openssl/ssl.h>\n", "Asio and OpenSSL"),
     ("src/data/a.cpp", "\n" * 401, "at most 400 lines"),

@@ -44,7 +44,7 @@ TINY = [*arguments(samples=512, features=8, classes=3, test=64), *settings(train
     (["train", "softmax", "--listen", "203.0.113.7:7117"], "input", "203.0.113.7", "0.0.0.0"),
     (["train", "softmax", "--resume"], "usage", "which run", "--run"),
     (["train", "--resume", "--run", "nothing-here"], "input", "nothing-here", "--resume"),
-    (["train", "softmax", "--frobnicate"], "usage", "frobnicate", "motley train --help"),
+    (["train", "softmax", "--frobnicate"], "input", "frobnicate", "samples=4096"),
     (["join"], "usage", "join what", "motley join"),
     (["join", "desktop", "12345"], "usage", "six digits", "motley join desktop 123456"),
     (["join", "desktop"], "usage", "the code", "motley join desktop 123456"),

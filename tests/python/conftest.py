@@ -18,6 +18,7 @@ SCRIPTS = HERE / "scripts"
 sys.path += [str(HERE.parent / "e2e"), str(SCRIPTS)]
 
 from forks import Forks  # noqa: E402
+from motley import _core  # noqa: E402
 from program import Starter  # noqa: E402
 
 # ray.init() leaves a token at home, with which the next `ray start --head` lets in nobody who does not bring it (Ray 2.60).
@@ -89,7 +90,8 @@ class ScriptStarter(Starter):
         variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, command[1:]) if command[0] == "env")
         words = command[1 + len(variables):] if command[0] == "env" else command
         by_itself = words[0] == sys.executable and words[1].endswith(".py")
-        is_script = words[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in words)
+        wants_torch = ("join", "sample", "--resume", *_core.recipes)
+        is_script = words[0] == str(COMMAND) and any(word.endswith((".py", ".pt")) or word in wants_torch for word in words)
         if self._forks is not None and (is_script or by_itself) and preexec is None:
             return self._forks.open(words[by_itself:], self.directory, **variables)
         return super().open(command, preexec)

@@ -11,8 +11,7 @@ from program import PATIENCE_S
 
 EXAMPLES = ROOT / "examples"
 CHANGED_MAX = 12
-SMALL = {"shortest": [], "image_cnn": ["--epochs", "1", "--samples", "600"], "tabular": ["--epochs", "2", "--samples", "3000"],
-         "gpt": ["--epochs", "1", "--layers", "1", "--text", str(ROOT / "LICENSE")]}
+SMALL = {"shortest": [], "image_cnn": ["--epochs", "1", "--samples", "600"], "tabular": ["--epochs", "2", "--samples", "3000"]}
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 import math
+import pathlib
+import sys
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -9,7 +11,10 @@ import motley
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong words are an error like any other."""
+    """Called as the recipe is. Wrong words are an error like any other."""
+
+    def __init__(self, description: str):
+        super().__init__(pathlib.Path(sys.argv[0]).stem.replace("_", "-"), description=description, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise motley.Error(f"{self.prog}: {message}", f"motley train {self.prog} -- --help", "usage")

@@ -71,10 +71,11 @@ def read(path: str, dimensions: int) -> torch.Tensor:
     """uint8 of an IDX file. Errors: it is none, or has other sizes than these sets."""
     with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
         head = file.read(4 + 4 * dimensions)
-        sizes = [int.from_bytes(head[at : at + 4], "big") for at in range(4, len(head), 4)]
-        if head[:4] != bytes([0, 0, 8, dimensions]) or sizes[1:] != [SIDE, SIDE][: dimensions - 1] or not 0 < sizes[0] <= SAMPLES_MAX:
+        count = int.from_bytes(head[4:8], "big")
+        sides = b"".join(SIDE.to_bytes(4, "big") for _ in range(dimensions - 1))
+        if head[:4] != bytes([0, 0, 8, dimensions]) or head[8:] != sides or not 0 < count <= SAMPLES_MAX:
             raise motley.Error(f"{path}: expected an IDX file of images of 28 x 28 bytes, or of their classes", "look at what it is")
-        content = bytearray(file.read(sizes[0] * SIDE ** (dimensions - 1)))
-    if len(content) != sizes[0] * SIDE ** (dimensions - 1):
-        raise motley.Error(f"{path} ends before its {sizes[0]} samples do", "fetch it again")
-    return torch.frombuffer(content, dtype=torch.uint8).view(sizes)
+        content = bytearray(file.read(count * SIDE ** (dimensions - 1)))
+    if len(content) != count * SIDE ** (dimensions - 1):
+        raise motley.Error(f"{path} ends before its {count} samples do", "fetch it again")
+    return torch.frombuffer(content, dtype=torch.uint8).view(count, *[SIDE] * (dimensions - 1))

@@ -50,13 +50,17 @@ wire::Bye bye_for(ReasonCode code, const std::string& reason, bool failed) {
   }
 }
 
+// It wants the files of the run's script, and is no worker.
+bool fetches(const Session& session) {
+  return std::ranges::find(session.hello.features, kFetch) != session.hello.features.end();
+}
+
 }  // namespace
 
 void Outbox::send_spec(const Session& session) {
   const CoordinatorOptions& options = parts_.options;
-  const bool fetches = std::ranges::find(session.hello.features, kFetch) != session.hello.features.end();
-  const SharedBytes files = fetches ? options.script_files : SharedBytes();
-  const std::string sha256 = fetches ? options.script_sha256 : std::string();
+  const SharedBytes files = fetches(session) ? options.script_files : SharedBytes();
+  const std::string sha256 = fetches(session) ? options.script_sha256 : std::string();
   const std::size_t total = files.size();
   parts_.sessions.say(session, wire::RunSpec{options.config, sha256, total});
   wire::FrameHeader header;
@@ -89,6 +93,7 @@ void Outbox::admit(const modes::Action& action) {
 
 void Outbox::report_closed(const Session& session, const modes::Action& action, const std::string& reason) {
   const bool admitted = session.admitted();
+  if (!admitted && fetches(session)) return;
   switch (action.reason.code) {
     case ReasonCode::run_over:
     case ReasonCode::stopped:

@@ -100,9 +100,9 @@ void MeasuredPerformance::round_to_passes(const plan::Request& wanted, std::span
   std::vector<std::uint64_t> units;
   for (const fleet::WorkerId worker : workers) {
     const WorkerPerformance& about = workers_.of(worker);
-    const auto full = static_cast<std::uint32_t>(std::min({about.micro_batch, sizes_.batch, kPassMost}));
+    const auto full = static_cast<std::uint32_t>(std::min(about.micro_batch, kPassMost));
     const std::uint64_t odd = about.pass_sizes ? compute::pass_sizes(full, 1, true).odd : 1;
-    units.push_back(odd > 1 ? std::lcm(odd, sizes_.grain) * steps : 1);
+    units.push_back(odd > 1 && odd % sizes_.grain == 0 ? odd * steps : 1);
   }
   plan::round_shares(counts, units, wanted.grain);
 }

@@ -57,6 +57,18 @@ TEST(Fingerprint, WithoutContentsTheHeadsDecide) {
   EXPECT_FALSE(fingerprint_difference(kHead, kText));
 }
 
+TEST(Fingerprint, AHashIsComparedWhereBothHaveOne) {
+  const std::string hashed = kHead + "; hash: 17";
+  EXPECT_FALSE(fingerprint_difference(hashed, hashed));
+  EXPECT_FALSE(fingerprint_difference(hashed, kText));
+  EXPECT_FALSE(fingerprint_difference(kHead, hashed));
+  const auto found = fingerprint_difference(hashed, kHead + "; hash: 18");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->expected, kHead + " with the same contents");
+  EXPECT_EQ(found->found, kHead + " with other contents");
+  EXPECT_TRUE(fingerprint_difference(hashed, "1" + hashed));
+}
+
 // --- arrays as a whole ---
 
 constexpr std::uint64_t kSize = 1000;
