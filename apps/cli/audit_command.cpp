@@ -24,7 +24,7 @@ Result<bool> makes_up(const std::filesystem::path& directory, const store::Ledge
   std::ifstream text(file);
   if (!text || ledger.steps.empty()) return false;
   const std::string toml((std::istreambuf_iterator<char>(text)), {});
-  const Result<config::RunConfig> run = config::parse(toml, file.string());
+  const Result<config::RunConfig> run = config::parse_kept(toml, file.string());
   if (!run) return run.error();
   if (!config::in_rounds(*run)) return false;
   const store::LedgerHeader& header = ledger.header;

@@ -56,7 +56,7 @@ class Computer::Reports final : public Sink {
 Data make_data(const RunSetup& run) {
   const softmax::BlobSizes train{run.train_samples, run.features, run.classes};
   const softmax::BlobSizes test{run.test_samples, run.features, run.classes};
-  Data data{.train = std::make_shared<softmax::Blobs>(train, softmax::Part::train)};
+  Data data{.train = std::make_shared<softmax::Blobs>(train, softmax::Part::train), .test = nullptr};
   if (test.samples > 0) data.test = std::make_shared<softmax::Blobs>(test, softmax::Part::test);
   return data;
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <type_traits>
 
@@ -213,23 +211,8 @@ Status apply_text(std::string_view toml, RunConfig& config, const Origin& origin
   return apply_table(*table, "", config, origin);
 }
 
-Status apply_file(const std::string& path, RunConfig& config) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
-    return bad("--config " + path + ": there is no such file", "motley train --keys lists what it may have");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error{ErrorCode::io, path + ": cannot be read", "check its permissions"};
-  return apply_text(text.str(), config, {.name = path});
-}
-
-// What the user gave, over what the target or the run's directory says. `file` may be empty.
-Result<RunConfig> with_own(RunConfig config, const std::string& origin, const std::string& file,
-                           const std::vector<std::string>& overrides) {
-  if (!file.empty()) {
-    if (Status status = apply_file(file, config); !status) return status.error();
-  }
+// What the user gave, over what the target or the run's directory says.
+Result<RunConfig> with_own(RunConfig config, const std::string& origin, const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
     if (Status status = apply_override(text, config); !status) return status.error();
   }
@@ -244,14 +227,14 @@ Result<RunConfig> with_own(RunConfig config, const std::string& origin, const st
 Result<RunConfig> parse(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides) {
   RunConfig config;
   if (Status status = apply_text(toml, config, {.name = origin}); !status) return status.error();
-  return with_own(std::move(config), origin, {}, overrides);
+  return with_own(std::move(config), origin, overrides);
 }
 
-Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin, const std::string& file,
+Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin,
                              const std::vector<std::string>& overrides) {
   RunConfig config;
   if (Status status = apply_text(toml, config, {.name = origin, .kept = true}); !status) return status.error();
-  return with_own(std::move(config), origin, file, overrides);
+  return with_own(std::move(config), origin, overrides);
 }
 
 Result<RunConfig> load(const Asked& asked) {
@@ -260,12 +243,11 @@ Result<RunConfig> load(const Asked& asked) {
     if (Status status = apply_text(asked.text, config, {.name = asked.target}); !status) return status.error();
   } else if (asked.target == kSoftmaxKind) {
     config.model_kind = kSoftmaxKind;
-    config.model_arguments = asked.arguments;
   } else {
     return bad("'" + asked.target + "' is neither softmax nor a script",
                "motley train softmax, or motley train SCRIPT.py");
   }
-  return with_own(std::move(config), asked.target, asked.file, asked.overrides);
+  return with_own(std::move(config), asked.target, asked.overrides);
 }
 
 }  // namespace motley::config

@@ -50,12 +50,10 @@ struct RunConfig {
   bool operator==(const RunConfig& other) const;
 };
 
-/// What a run is asked for by. Where several name a key, the later one here wins, and of overrides the last.
+/// What a run is asked for by. Of what names a key, the last one wins.
 struct Asked {
   std::string target;                    // "softmax", or what a script is called
   std::string text{};                    // of a script: the TOML document of its own keys
-  std::vector<std::string> arguments{};  // of softmax
-  std::string file{};                    // a TOML document of keys; may be empty
   std::vector<std::string> overrides{};  // "key=value"
 };
 /// Errors (all of class input, usage or io): a target, key or value that there is not, with the nearest right word;
@@ -64,9 +62,8 @@ Result<RunConfig> load(const Asked& asked);
 /// The text of a TOML document, as it is sent to workers.
 Result<RunConfig> parse(std::string_view toml, const std::string& origin,
                         const std::vector<std::string>& overrides = {});
-/// That of a run's directory, over which Asked::file and overrides win. Errors likewise; a run of an earlier version is
-/// refused as such.
-Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin, const std::string& file = {},
+/// That of a run's directory: one of an earlier version is refused as such.
+Result<RunConfig> parse_kept(std::string_view toml, const std::string& origin,
                              const std::vector<std::string>& overrides = {});
 /// Every key with its value: parse(to_toml(c)) == c.
 std::string to_toml(const RunConfig& config);

@@ -196,11 +196,7 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
 }
 
 Result<config::RunConfig> read_config(const TrainOptions& options) {
-  return config::load({.target = options.target,
-                       .text = options.text,
-                       .arguments = options.arguments,
-                       .file = options.config_file,
-                       .overrides = options.overrides});
+  return config::load({.target = options.target, .text = options.text, .overrides = options.overrides});
 }
 
 }  // namespace motley::runtime

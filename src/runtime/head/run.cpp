@@ -81,8 +81,7 @@ Status Run::open() {
   if (options.resume && options.text.empty()) {
     Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
     if (!text) return text.error();
-    Result<config::RunConfig> kept =
-        config::parse_kept(*text, path + "/run.toml", options.config_file, options.overrides);
+    Result<config::RunConfig> kept = config::parse_kept(*text, path + "/run.toml", options.overrides);
     if (!kept) return kept.error();
     config = std::move(*kept);
   }

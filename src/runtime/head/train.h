@@ -27,8 +27,6 @@ struct TrainOptions {
   std::string target;     // of config::Asked; may be empty with `resume`
   std::string join_with;  // what `motley join` says behind the token: a script and its arguments
   std::string text;       // of config::Asked, as what follows
-  std::vector<std::string> arguments{};
-  std::string config_file{};
   std::vector<std::string> overrides;
   std::string run_dir;  // empty: runs/NAME-1, -2, …
   std::string here{};   // below which directory that is; empty: this process's
