@@ -20,6 +20,7 @@ class ScriptDataset final : public data::Dataset {
  public:
   ScriptDataset(std::uint64_t size, std::string fingerprint) : size_(size), fingerprint_(std::move(fingerprint)) {}
   [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
 
  private:
   std::uint64_t size_;
