@@ -17,7 +17,7 @@ struct Context {
   bool json = false;
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models;
-  std::unique_ptr<Output> sink;  // made after parsing
+  std::unique_ptr<Output> sink;       // made after parsing
   std::string python{};               // its version
   std::shared_ptr<TorchFacts> torch;  // not null
   std::vector<std::string> script_arguments;

@@ -28,8 +28,8 @@ inline constexpr std::array<std::string_view, 5> kRecipes{"fashion-cnn", "mnist-
 struct Launch {
   Role role = Role::train;
   bool json = false;
-  std::string script{};  // its path; of a recipe its name, and of a run that goes on perhaps neither
-  std::string recipe{};  // its name, where the script is one
+  std::string script{};                  // its path; of a recipe its name, and of a run that goes on perhaps neither
+  std::string recipe{};                  // its name, where the script is one
   std::string here{};                    // the directory that it was started in
   std::vector<std::string> arguments{};  // of the script: whatever the command does not know
   runtime::PlanOptions head{};           // train and plan; train has head.train only

@@ -29,13 +29,13 @@ enum class TensorKind : std::uint8_t {
 };
 
 struct LayoutEntry {
-  std::string name;                 // as in state_dict
-  std::vector<std::int64_t> shape;  // empty for a scalar
+  std::string name{};                 // as in state_dict
+  std::vector<std::int64_t> shape{};  // empty for a scalar
   DType dtype = DType::f32;
   TensorKind kind = TensorKind::trained;
   std::uint32_t group = 0;         // optimizer parameter group
   float momentum = 0;              // running_mean / running_var: the moving average's; counter: see counter_at()
-  std::string alias_of;            // kind alias
+  std::string alias_of{};          // kind alias
   std::uint64_t content_hash = 0;  // kind frozen: hash of the bytes; counter: see counter_at()
   bool operator==(const LayoutEntry&) const = default;
   [[nodiscard]] std::uint64_t elements() const noexcept;

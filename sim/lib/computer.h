@@ -24,7 +24,7 @@ namespace motley::sim {
 
 /// The training and test data of a run; shared by all, since data sets never change.
 struct Data {
-  std::shared_ptr<const softmax::Blobs> train, test;
+  std::shared_ptr<const softmax::Blobs> train{}, test{};
 };
 Data make_data(const RunSetup& run);
 

@@ -22,7 +22,9 @@ Status check_setting(const std::string& setting, const std::string& place) {
   const Result<RunConfig> tried = parse("model.kind = \"script\"", place, {setting});
   const std::string prefix = "--set " + setting;
   if (tried || !tried.error().message.starts_with(prefix)) return {};
-  return Error{tried.error().code, place + tried.error().message.substr(tried.error().message.find(": ", prefix.size())), tried.error().hint};
+  return Error{tried.error().code,
+               place + tried.error().message.substr(tried.error().message.find(": ", prefix.size())),
+               tried.error().hint};
 }
 
 Status flatten(const toml::table& table, const std::string& prefix, const std::string& path,
