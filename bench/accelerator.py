@@ -30,7 +30,7 @@ PARTS = ["demo", "parity", "scripts", "joint"]
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: build/motley)")
-    parser.add_argument("--python", help="one that has the package (default: that of `make python`)")
+    parser.add_argument("--python", help="one that has the package (default: that of `make build`)")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--parts", default=",".join(PARTS), help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each, after one that warms up")

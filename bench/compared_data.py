@@ -2,7 +2,7 @@
 """What looking at the data costs a Python script at its start: all of what machines compare at join, of sets that are in memory; and the
 order of a sampler with a million samples, from its list to a worker's.
 
-Needs the Python package: `make python`. One JSON object a line on standard output.
+Needs the Python package: `make build`. One JSON object a line on standard output.
 
   bench/compared_data.py [--rounds 5] [--threads 1]
 """

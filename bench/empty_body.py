@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What an empty body of an epoch of a Python script costs: time of the processor in the script's thread, an epoch of one step each.
 
-The plain loop's costs nothing; here what no worker would see is looked for around it. Needs the Python package: `make python`.
+The plain loop's costs nothing; here what no worker would see is looked for around it. Needs the Python package: `make build`.
 One JSON object a line on standard output.
 
   bench/empty_body.py [--epochs 200] [--rounds 5]

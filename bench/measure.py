@@ -25,7 +25,7 @@ IMAGES = 60_000  # of an epoch of the recipes with images
 
 
 def python_package():
-    """The Python of `make python`; ends the program where there is none."""
+    """The Python of `make build`; ends the program where there is none."""
     python = ROOT / "build/python-env/bin/python"  # not what it is a link to
     if not python.exists():
         sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make")

@@ -3,7 +3,7 @@
 
 Both take turns (A B A B …) in processes of their own, so that a machine that grows warm or busy slows both; the figure is the median
 of the ratios of neighbouring turns, by the clock and by the time of the processor. Each turn is the last of three epochs. One JSON
-object a line on standard output, a table on standard error. Needs the Python package: `make python`.
+object a line on standard output, a table on standard error. Needs the Python package: `make build`.
 
 Of the residual networks the plain loop normalises over the whole batch, and Motley over each 32 samples; images are 3 x 32 x 32, random.
 

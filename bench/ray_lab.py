@@ -4,7 +4,7 @@
 The hosts are network namespaces with a CPU quota and a shaped link (tools/lab; needs root), each with a raylet of its own. In every
 repetition, in this order: without Ray and without raylets (`motley train` and `motley join`); on raylets `motley train --on ray`; on the
 same ones `ray_parameter_server.py`. Same script, model, data, global batch and threads. Steady speed: without the first 20 steps.
-One JSON object a line on standard output, a table on standard error. Needs the Python package (`make python`) and Ray beside it.
+One JSON object a line on standard output, a table on standard error. Needs the Python package (`make build`) and Ray beside it.
 
   bench/ray_lab.py [--mix 0.8:0.2 --mix 0.7:0.7 …] [--rate 1gbit] [--batch 256] [--steps 100] [--repetitions 3]
 """
@@ -113,7 +113,7 @@ def main():
         return measure.say("ray_lab: left out: it needs Linux and root (network namespaces)")
     if not args.motley.is_file() or subprocess.run([args.python, "-c", "import ray"], capture_output=True).returncode != 0:
         measure.emit(bench="ray_lab", skipped="needs the Python package and Ray")
-        return measure.say(f"ray_lab: left out: it needs the Python package and Ray in {args.python}; try: make python; pip install ray")
+        return measure.say(f"ray_lab: left out: it needs the Python package and Ray in {args.python}; try: make build; pip install ray")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("ray_lab: a lab is up already; try: tools/lab down")
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]

@@ -106,6 +106,14 @@ def test_a_script_trains_with_the_torch_beside_it(installed, tmp_path):
     assert events[-1]["event"] == "done" and losses[-1] < losses[0]
 
 
+def test_has_the_recipes():
+    recipes = {f"motley/recipes/{path.name}" for path in (ROOT / "python/motley/recipes").glob("*.py")}
+    assert "motley/recipes/fashion_cnn.py" in recipes
+    for wheel in DIST.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as opened:
+            assert recipes <= set(opened.namelist())
+
+
 def test_asks_for_no_other_package():
     for wheel in DIST.glob("*.whl"):
         with zipfile.ZipFile(wheel) as opened:

@@ -46,7 +46,7 @@ MACOS_MIN = (11, 0)
 # The C++ tests that tools/wheels --test builds and runs. Not among them: `property`, for which there is no RapidCheck with libc++.
 TESTS = ["conformance_codec", "conformance_transport", *[f"unit_{folder}" for folder in (
     "base", "machine", "tensor", "codec", "wire", "blocks", "fleet", "modes", "cluster", "plan", "ps", "compute", "data",
-    "store", "report", "transport", "engine", "config", "runtime", "bench", "softmax", "sim")]]
+    "store", "report", "transport", "engine", "config", "runtime", "bench", "api", "softmax", "sim")]]
 TEST_SECONDS = 1200  # of one program
 # What of them cannot be run for a target here, and why.
 LEFT_OUT = {
