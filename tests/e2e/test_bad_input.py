@@ -33,7 +33,6 @@ TINY = [*arguments(samples=512, features=8, classes=3, test=64), *settings(train
     (["train", "softmax", "lr=nan"], "input", "lr", ""),
     (["train", "softmax", "optimizer=adamw"], "input", "adamw", ""),
     (["train", "run.toml"], "usage", "run.toml", "--config"),
-    (["train", "softmax", "--config", "nothing-here.toml"], "input", "nothing-here.toml", ""),
     (["train", "softmax", "--set", "steps"], "usage", "key=value", "train.epochs"),
     (["train", "softmax", "--set", "train.steps=many"], "input", "whole number", ""),
     (["train", "softmax", "--set", "train.global_batch=100000"], "input", "train.global_batch", ""),
@@ -91,7 +90,9 @@ def test_wrong_keys_in_a_file(motley, tmp_path, text, line, message, hint):
     assert message in error["message"] and hint in error["try"], error
 
 
-def test_a_file_of_keys_that_is_no_text(motley, tmp_path):
+def test_a_file_of_keys_that_cannot_be_read(motley, tmp_path):
+    error = motley.fails("train", "softmax", "--config", "nothing-here.toml", status=1)
+    assert error["code"] == "io" and "nothing-here.toml" in error["message"] and "--config" in error["try"], error
     (tmp_path / "motley.toml").write_bytes(bytes(range(256)) * 16)
     assert "motley.toml:1:" in motley.fails("train", "softmax", "--config", "motley.toml")["message"]
 
