@@ -43,21 +43,21 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
 StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now) {
   const auto& pass = *machine.pass();
   const modes::Coverage& coverage = machine.coverage();
-  StepClosed step{
-      .step = machine.version(),
-      .epoch = pass.range.epoch,
-      .samples = pass.range.count,
-      .weight = coverage.weight(),
-      .loss_sum = coverage.loss_sum(),
-      .gradient_norm = on_device_.device() != nullptr ? on_device_.gradient_norm() : server_.gradient_norm(),
-      .learning_rate = server_.learning_rate(0, machine.version()),
-      .noise = {},
-      .global_batch = machine.batches().batch(machine.version()),
-      .duration = now - pass.opened,
-      .closed = now,
-      .verified = 0,
-      .ranges = {},
-      .workers = {}};
+  const double norm = on_device_.device() != nullptr ? on_device_.gradient_norm() : server_.gradient_norm();
+  StepClosed step{.step = machine.version(),
+                  .epoch = pass.range.epoch,
+                  .samples = pass.range.count,
+                  .weight = coverage.weight(),
+                  .loss_sum = coverage.loss_sum(),
+                  .gradient_norm = norm,
+                  .learning_rate = server_.learning_rate(0, machine.version()),
+                  .noise = {},
+                  .global_batch = machine.batches().batch(machine.version()),
+                  .duration = now - pass.opened,
+                  .closed = now,
+                  .verified = 0,
+                  .ranges = {},
+                  .workers = {}};
   for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
   if (!pass.spans.empty()) step.owed = machine.owed();
   std::uint64_t covered = 0;
