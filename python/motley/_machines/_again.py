@@ -21,8 +21,11 @@ def start_again(launch: _core.Launch, why: Error) -> NoReturn:
         _system.restart()
     options = [option for option in launch.join_options if option != "--no-keep-awake" or option in sys.orig_argv]
     devices = [word for device in launch.devices for word in ("--device", device)]
-    _system.become(command(None, ["join", "-", os.path.abspath(launch.script), *(["--json"] if launch.json else []), *options,
-                                  *(["--idle-only"] if launch.idle_only else []), *devices, "--", *launch.arguments]), launch.token)
+    # What came from the head comes from there again where it is a recipe; a script that was fetched was agreed to.
+    script = [] if launch.recipe and launch.fetched else [launch.recipe or os.path.abspath(launch.script)]
+    arguments = ["--", *launch.arguments] if script else []
+    _system.become(command(None, ["join", "-", *script, *(["--json"] if launch.json else []), *options,
+                                  *(["--idle-only"] if launch.idle_only else []), *devices, *arguments]), launch.token)
 
 
 def _leads_to(token: str, words: list[str]) -> bool:
