@@ -24,8 +24,8 @@ def start_again(launch: _core.Launch, why: Error) -> NoReturn:
     # What came from the head comes from there again where it is a recipe; a script that was fetched was agreed to.
     script = [] if launch.recipe and launch.fetched else [launch.recipe or os.path.abspath(launch.script)]
     arguments = ["--", *launch.arguments] if script else []
-    _system.become(command(None, ["join", "-", *script, *(["--json"] if launch.json else []), *options,
-                                  *(["--idle-only"] if launch.idle_only else []), *devices, *arguments]), launch.token)
+    _system.become(command(["join", "-", *script, *(["--json"] if launch.json else []), *options,
+                            *(["--idle-only"] if launch.idle_only else []), *devices, *arguments]), launch.token)
 
 
 def _leads_to(token: str, words: list[str]) -> bool:

@@ -40,7 +40,7 @@ class Siblings:
             words += [word for device in devices for word in ("--device", device)] + arguments
 
             def start(_restarted: bool, words: list[str] = words) -> list[str]:
-                return command(None, words)
+                return command(words)
 
             def ended(process: Supervised, device: str = devices[0]) -> None:
                 if process.status != 0:
