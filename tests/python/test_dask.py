@@ -70,6 +70,7 @@ def test_a_killed_process_comes_back(client, motley):
         os.kill(victim(joined()[0]), signal.SIGKILL)
         wait(lambda event: event["event"] == "worker" and event["change"] in ("left", "lost"))
         wait(lambda event: len(workers(event)) == 2)
+    wait(lambda event: event["event"] == "checkpoint" and event["step"] > 0)
     os.kill(having("--json", "--run", run)[0], signal.SIGKILL)
     wait(lambda event: event["event"] == "run" and event["first_step"] > 0)
     wait(lambda event: len(workers(event)) == 2)

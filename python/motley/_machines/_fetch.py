@@ -148,7 +148,7 @@ def receive(packed: bytes, agreed: bool, installs: bool) -> tuple[str, list[str]
     if wanted:
         print(f"It would be run in an environment of its own, with {' '.join(wanted)} from the package index of pip", file=sys.stderr)
     if not agreed and not _asked():
-        raise Error("the script was not run",
+        raise Error(f"this run is one of a Python script, {came.script}, and nobody agreed to run it here",
                     "motley join TOKEN --fetch --yes runs it without asking; motley join TOKEN SCRIPT.py runs one of your own", "usage")
     place = _cache.directory() / "scripts" / digest
     for name, text in came.files.items():
