@@ -208,7 +208,8 @@ def test_the_processes_do_the_reading(motley, tmp_path):
     # The script's own are the look for rare labels, which takes each once, the trial of the loss, what is compared with other machines, and
     # one micro-batch that is looked at again.
     own = {0, *_core.sample_order(_data.CONTENTS_KEY, 0, cases.SIZE, 0, _data.COMPARED)}
-    assert len([index for read in mine.values() for index in read if index not in own]) <= cases.SIZE + 2 * case.batch < case.epochs * cases.SIZE
+    once = [index for read in mine.values() for index in read if index not in own]
+    assert len(once) <= cases.SIZE + 2 * case.batch < case.epochs * cases.SIZE
     times = collections.Counter(index for read in others for index in read)
     assert all(case.epochs <= times[index] <= case.epochs + 2 for index in range(cases.SIZE))
 
