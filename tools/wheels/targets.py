@@ -55,12 +55,6 @@ LEFT_OUT = {
         "ProcessMemory.TheLimitIsThereAsLongAsAnybodyHoldsIt": "as above",
     },
     ("linux-aarch64", "unit_sim"): {"*": "not at its end after 13 minutes under qemu on a busy machine"},
-    ("windows-x86_64", "unit_data"): {
-        "FileSource.WhatWasReadOutlivesTheSourceAndItsFile": "Windows deletes no file that is mapped",
-    },
-    ("windows-x86_64", "unit_runtime"): {
-        "OfferedDataTest.WaysOutOfItAreSeen": "Wine 8 says that it made a symbolic link, and makes none",
-    },
 }
 
 
