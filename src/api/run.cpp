@@ -32,7 +32,7 @@ class ProgramSink final : public report::Sink {
   [[nodiscard]] const report::ModelState& state() const { return state_; }
 
  private:
-  void tell(Event event) const {
+  void tell(const Event& event) const {
     if (events_) events_(event);
   }
   void told(const report::RunStarted& e) {
@@ -77,7 +77,7 @@ Result<fleet::JoinToken> token_of(const std::string& invitation, const std::stri
 }
 
 runtime::JoinEvents join_events(const Events& events, std::mutex& mutex) {
-  const auto tell = [&events, &mutex](Event event) {
+  const auto tell = [&events, &mutex](const Event& event) {
     const std::lock_guard lock(mutex);
     if (events) events(event);
   };
