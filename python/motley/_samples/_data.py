@@ -142,10 +142,6 @@ class BatchSource:
         """The samples at positions of the run's order; None: it is not known yet."""
         return positions if self.orders is None else self.orders.at(epoch, positions)
 
-    def fetch_at(self, task: _core.Task, at: int, count: int) -> Any:
-        """The batch of the samples [at, at + count) of a task."""
-        return self.fetch(self.of_task(task, at, count))
-
     def of_task(self, task: Any, at: int, count: int) -> list[int]:
         numbers = self.numbers_at(task.epoch, task.indices(at, count))
         if numbers is None:

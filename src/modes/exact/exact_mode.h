@@ -45,8 +45,6 @@ class ExactMode final : public Mode {
   void end() { ends_.end_open(); }
 
   [[nodiscard]] const PassWork& work() const noexcept { return work_; }
-  /// Every chunk of the open step is updated: the driver closes it.
-  [[nodiscard]] bool closing_step() const noexcept { return work_.training() && work_.state == PassState::closing; }
 
  private:
   void open(PassId id, PassRange range, Time now);

@@ -51,7 +51,6 @@ class Journal {
   void resumed(const engine::Resume& resume, bool eval_point);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
   void write_checkpoint();
-  [[nodiscard]] bool writes_checkpoint() { return !persister_.checkpoint_seconds(); }
   /// All is on disk when it returns; the newest checkpoint. Nothing may follow but done().
   Result<std::filesystem::path> drain() { return persister_.drain(); }
   [[nodiscard]] report::Done done(const std::string& checkpoint) const;
