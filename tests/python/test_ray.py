@@ -60,6 +60,7 @@ def with_children(*pids):
 
 def kill_coordinator(head, motley):
     """Its process, and then its actor: the run goes on after either."""
+    head.wait_event("checkpoint", lambda event: event["step"] > 0)
     for with_actor in (False, True):
         process, = having("--json", "--run", str(motley.directory / "run"))
         actor, before = parent(process), head.seen()
