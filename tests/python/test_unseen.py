@@ -3,7 +3,7 @@
 import argparse
 import fractions
 import multiprocessing
-import time
+import types
 
 import pytest
 import torch
@@ -142,7 +142,14 @@ def test_what_on_step_leaves_in_another_mode_is_refused():
 
 def test_looks_after_on_step_are_few(monkeypatch):
     decided, look, may_look = [], _watched.Watched._look, _callbacks._Beside._may_look
-    monkeypatch.setattr(_watched.Watched, "_look", lambda self: time.sleep(0.1) or look(self))
+    now = [1.0]
+
+    def slowly(self):
+        now[0] += 0.1  # seconds
+        return look(self)
+
+    monkeypatch.setattr(_callbacks, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(_watched.Watched, "_look", slowly)
     monkeypatch.setattr(_callbacks._Beside, "_may_look", lambda self: decided.append(may_look(self)) or decided[-1])
     model, optimizer, train = parts()
     list(run_of(model, optimizer, train, on_step=lambda model, step: None).epochs(2))
