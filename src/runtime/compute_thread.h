@@ -78,7 +78,7 @@ class ComputeThread {
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
 
-  /// Builds the model on the compute thread (libtorch wants its threads and streams there); `done` runs there
+  /// Builds the model on the compute thread (torch wants its threads and streams there); `done` runs there
   /// too.
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
